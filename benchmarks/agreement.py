@@ -129,8 +129,8 @@ def _window(work: Workload, steps: int) -> Agreement:
     with hand.around(work.model), clew.profile(steps=steps, python=False, quiet=True) as block:
         for _ in range(steps + 1):
             work.step()
-    assert block._lenses is not None
-    detail = block._lenses.seen.in_detail[0]
+    assert block._recorder is not None
+    detail = block._recorder.seen.in_detail[0]
     hand.read(detail.profiler.events())
     return compared(block.profile, hand, detail.steps)
 

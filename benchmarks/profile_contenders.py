@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.contenders import Contender, raw
 from benchmarks.workloads import Workload
-from clew.session.activities.profile_recording import ProfileRun
+from clew.session.activities.profile_recording import ProfileRecording
 from clew.session.run_options import ProfileOptions, RunOptions
 from clew.session.session import Session
 
@@ -62,8 +62,8 @@ def clew_profile(work: Workload) -> Iterator[Contender]:
 
 def near_a_window(session: Session) -> bool:
     """Whether one is open, or about to be."""
-    found = [part._windows for part in session.activities if isinstance(part, ProfileRun)]
-    return any(windows is not None and windows.is_near(session.step + 20) for windows in found)
+    found = [part._recorder for part in session.activities if isinstance(part, ProfileRecording)]
+    return any(one is not None and one.windows.is_near(session.step + 20) for one in found)
 
 
 @contextmanager

@@ -105,9 +105,14 @@ def crowded_rooms(package: Path = PACKAGE) -> list[str]:
 
 
 def sizes(package: Path = PACKAGE) -> dict[str, tuple[int, int]]:
-    """Files and lines of each room; each lab is a room of its own."""
+    """Files and lines of each room; each lab is a room of its own.
+
+    Families of checks do not count: a new check needs no decision.
+    """
     found: defaultdict[str, list[int]] = defaultdict(list)
     for path in modules(package):
+        if is_family(path.parent):
+            continue
         parts = path.relative_to(package).parts[:-1]
         room = "/".join(parts[:2] if parts[:1] == ("labs",) else parts[:1]) or "clew"
         found[room].append(len(path.read_text(encoding="utf-8").splitlines()))
@@ -141,11 +146,17 @@ def all_problems() -> list[str]:
 
 
 def print_sizes() -> None:
-    """Print the current sizes, rounded up to the next hundred lines, with the newest decision."""
+    """Print the current sizes, rounded up so that a few additions fit, with the newest decision."""
     newest = max(path.stem for path in DECISIONS.glob("[0-9]*.md"))
     print("# Files and lines of each room. Smaller is always fine; raising a number needs a decision note.")
     for room, (files, lines) in sizes().items():
-        print(f'"{room}" = {{ files = {files}, lines = {-(-lines // 100) * 100}, decision = "{newest}" }}')
+        files, lines = rounded_up(files + 1, 5), rounded_up(lines + 100, 100)
+        print(f'"{room}" = {{ files = {files}, lines = {lines}, decision = "{newest}" }}')
+
+
+def rounded_up(count: int, step: int) -> int:
+    """The next multiple of `step`."""
+    return -(-count // step) * step
 
 
 def main(arguments: list[str]) -> int:

@@ -42,7 +42,7 @@ def names_from(path: Path) -> tuple[Path, list[str]]:
 def test_the_order_is_fixed() -> None:
     assert [kind.id for kind in catalog.CHECKS[:5]] == ["NUM001", "NUM002", "NUM003", "OPT001", "LOOP001"]
     assert list(catalog.CHECKS) == sorted(catalog.CHECKS, key=catalog._place)
-    assert [kind.id for kind in catalog.CHECKS][-1] == "PERF020"
+    assert catalog.CHECKS[-1].id.startswith("PERF")
 
 
 def test_each_entry_of_the_order_stands_for_checks() -> None:

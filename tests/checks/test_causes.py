@@ -7,8 +7,7 @@ import pytest
 
 from clew.checks import catalog
 from clew.checks.base import Check
-from clew.checks.cause_groups import GROUPS, WIDER
-from clew.checks.causes import Causes, folded, possible_causes
+from clew.checks.causes import GROUPS, WIDER, Causes, folded, possible_causes
 from clew.checks.run_view import RunView
 from clew.records.finding import Finding, Severity
 

@@ -9,7 +9,7 @@ import pytest
 
 from clew.checks import catalog
 from clew.checks.base import SECTIONS, Check, sections, summary
-from clew.checks.check_pages import pages
+from clew.checks.catalog import pages
 from clew.checks.thresholds import described
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,13 +97,15 @@ def test_a_stale_page_is_noticed_and_mended(tmp_path: Path) -> None:
 
 
 def test_a_new_check_begins_as_three_files_that_fail(tmp_path: Path) -> None:
-    for folder in ("scripts", "src/clew/checks", "faults", "tests/checks"):
-        (tmp_path / folder).mkdir(parents=True)
+    for family in ("loss", "exp"):
+        (tmp_path / "src/clew/checks" / family).mkdir(parents=True)
+        (tmp_path / "src/clew/checks" / family / "__init__.py").touch()
+    (tmp_path / "scripts").mkdir()
     script = tmp_path / "scripts/new-check"
     script.write_text((ROOT / "scripts/new-check").read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, script, "loss-stuck", "loss"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "LOSS001 is asked like any other" in done.stdout
+    assert "LOSS001 runs with all other checks" in done.stdout
     made = [tmp_path / line for line in done.stdout.splitlines()[:-1]]
     assert [path.name for path in made] == ["loss_stuck.py", "loss_stuck.py", "test_loss_stuck.py"]
     for path in made:
@@ -114,9 +116,30 @@ def test_a_new_check_begins_as_three_files_that_fail(tmp_path: Path) -> None:
         with pytest.raises(NotImplementedError):
             fault[variant]()  # type: ignore[operator]
     again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    assert (again.returncode, "exists already" in again.stderr) == (1, True)
     another = [sys.executable, script, "loss-asleep", "loss"]
-    assert "LOSS002 is asked" in subprocess.run(another, capture_output=True, text=True, check=True).stdout
+    assert "LOSS002 runs" in subprocess.run(another, capture_output=True, text=True, check=True).stdout
+    tried = [sys.executable, script, "loss-untried", "exp"]
+    made_for_it = subprocess.run(tried, capture_output=True, text=True, check=True).stdout
+    assert "faults/preflight/loss_untried.py" in made_for_it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--help"], 0, "families: act, adv, data"),
+        (["some-fault"], 2, "use: scripts/new-check some-fault FAMILY"),
+        (["some_fault", "loss"], 2, "lowercase words joined by hyphens"),
+        (["some-fault", "losses"], 2, "'losses' is not a family; there are act, adv"),
+        (["some-fault", "loss", "ACT099"], 2, "an id of loss is LOSS and three digits"),
+    ],
+)
+def test_a_new_check_is_refused_in_one_line(arguments: list[str], code: int, says: str) -> None:
+    command = [sys.executable, ROOT / "scripts/new-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert says in done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == (code == 2)
 
 
 def test_the_rooms_of_checks_need_no_torch() -> None:

@@ -11,13 +11,14 @@ from fake_run import FakeRun
 import clew
 from clew.checks import catalog, custom_checks
 from clew.checks.base import Check, sections
-from clew.checks.custom_checks import CHECKS_OF_OTHERS, from_fact, to_fact
+from clew.checks.custom_checks import CHECKS_OF_OTHERS, recorded_findings
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask, judge
 from clew.records import extensions
 from clew.records.extensions import CannotRegister
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
+from clew.session.activities.user_checks import result_fact
 
 LOSS = Site(op="backward", file="train.py", line=3, phase="train")
 
@@ -104,9 +105,9 @@ def test_a_check_of_the_users_that_fails_takes_nothing_down() -> None:
 
 def test_what_it_said_is_read_where_the_check_is_not_there() -> None:
     view = run(2).view()
-    recorded = to_fact(Pedantic(), *ask(Pedantic(), view))
-    assert from_fact(recorded) == ask(Pedantic(), view)
-    elsewhere = run(2).fact("custom_check", **recorded).view()
+    fact = result_fact(Pedantic(), view)
+    assert (recorded_findings(fact.findings), fact.reason) == ask(Pedantic(), view)
+    elsewhere = run(2).fact("custom_check", **fact.to_json()).view()
     assert "pedantic" in [f.check for f in judge(elsewhere).findings]
 
 

@@ -5,6 +5,7 @@ from fake_run import FakeRun
 
 from clew.checks.ignore_rules import Rule, fits
 from clew.checks.runner import judge
+from clew.records.facts.run_facts import IgnoreFact
 from clew.records.site import Site
 from clew.records.verdict import Ignored
 
@@ -53,7 +54,8 @@ def test_a_check_ignored_everywhere_is_not_asked() -> None:
     assert "dead-units" not in named | set(verdict.ruled_out)
 
 
-def test_a_rule_is_read_from_the_command_line_and_from_json_alike() -> None:
+def test_a_rule_is_read_from_the_command_line_from_a_table_and_from_a_fact_alike() -> None:
     assert Rule.parse("Dead-Units@gate.*") == Rule("dead-units", "gate.*")
     rule = Rule("dead-units", "gate.*", "sparse")
-    assert Rule.read(rule.to_json()) == rule
+    assert Rule.read({"check": rule.check, "where": rule.where, "why": rule.why}) == rule
+    assert Rule.of_fact(IgnoreFact(rule.check, rule.where, rule.why)) == rule

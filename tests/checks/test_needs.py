@@ -10,8 +10,8 @@ from clew.checks.needs import AnyOf, any_of, fact_kinds, of_experiment, options,
 from clew.records import signals
 from clew.records.facts.experiment_facts import BatchLeakFact
 from clew.records.facts.fact import TypedFact
-from clew.records.facts.fact_register import FACTS
 from clew.records.facts.step_facts import OptimizerFact
+from clew.records.register_page import FACTS
 from clew.records.signal_types import Signal
 
 

@@ -6,28 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fake_run import FakeRun
 
-from clew.checks.proof_verdicts import proven, read
+from clew.checks.proof_verdicts import proof_of, proven
+from clew.records.facts.run_facts import ProofFact
 from clew.records.finding import Finding, Proof, Severity
 
 PROOF = Proof("zero the gradients", 30, 3, 2.3, 0.41, (2.2, 2.4), (0.4, 0.5), True)
 FINDING = Finding("missing-zero-grad", "OPT001", Severity.ERROR, "they pile up", "zero them")
 
 
-class Run:
-    """Only what is asked of a run here."""
-
-    def __init__(self, *facts: dict[str, Any]) -> None:
-        self._facts = facts
-
-    def facts(self, kind: str) -> list[Any]:
-        assert kind == "proof"
-        return [type("Fact", (), {"data": data}) for data in self._facts]
-
-
 def judged(finding: Finding, **changes: Any) -> tuple[list[Finding], list[str]]:
     data = {"check": finding.check, **replace(PROOF, **changes).to_json()}
-    return proven([finding], Run(data))  # type: ignore[arg-type]
+    return proven([finding], FakeRun().fact("proof", 0, **data).view())
 
 
 def test_a_fix_that_helps_makes_the_finding_certain() -> None:
@@ -63,14 +54,14 @@ def test_a_trial_that_tells_nothing_changes_nothing() -> None:
 
 def test_the_proof_of_another_check_is_not_this_one() -> None:
     other = {"check": "dead-units", **PROOF.to_json()}
-    assert proven([FINDING], Run(other)) == ([FINDING], [])  # type: ignore[arg-type]
+    assert proven([FINDING], FakeRun().fact("proof", 0, **other).view()) == ([FINDING], [])
 
 
 def test_a_proof_survives_being_written_down_with_infinite_losses() -> None:
     proof = replace(PROOF, before=float("inf"), before_spread=(1.0, float("inf")))
-    assert read({"check": "x", **proof.to_json()}) == ("x", proof)
+    assert proof_of(ProofFact.read({"check": "x", **proof.to_json()})) == proof
 
 
 @pytest.mark.parametrize("damage", [{"steps": "many"}, {"before": None}, {"fix": 3}, {"check": None}])
 def test_a_damaged_proof_is_not_read(damage: dict[str, Any]) -> None:
-    assert read({"check": "x", **PROOF.to_json(), **damage}) is None
+    assert proof_of(ProofFact.read({"check": "x", **PROOF.to_json(), **damage})) is None

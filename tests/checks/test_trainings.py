@@ -7,14 +7,14 @@ from clew.checks.loss.softmax_before_cross_entropy import SoftmaxBeforeCrossEntr
 from clew.checks.opt.missing_zero_grad import MissingZeroGrad
 from clew.checks.runner import ask, judge
 from clew.checks.sym.loss_spikes import LossSpikes
-from clew.checks.trainings import fits, phases
+from clew.checks.trainings import phases, trainings
 from clew.records.site import Site
 from clew.records.verdict import NotJudged
 
 ZERO_GRAD = MissingZeroGrad()
 
 
-def several_fits(*lengths: int, rate: float = 0.1) -> FakeRun:
+def several_trainings(*lengths: int, rate: float = 0.1) -> FakeRun:
     """One optimizer after the other, from the same line."""
     run, first = FakeRun(), 0
     for index, length in enumerate(lengths):
@@ -29,60 +29,60 @@ def several_fits(*lengths: int, rate: float = 0.1) -> FakeRun:
 
 
 def parts(run: FakeRun) -> list[tuple[int, int]]:
-    return [(part.first, part.end) for part in fits(run.view())]
+    return [(part.first, part.end) for part in trainings(run.view())]
 
 
-def test_an_optimizer_that_takes_over_begins_a_fit() -> None:
-    run = several_fits(60, 200)
+def test_an_optimizer_that_takes_over_begins_a_training() -> None:
+    run = several_trainings(60, 200)
     assert parts(run) == [(0, 60), (60, 260)]
-    assert [part.optimizers for part in fits(run.view())] == [{0}, {1}]
+    assert [part.optimizers for part in trainings(run.view())] == [{0}, {1}]
 
 
-def test_two_optimizers_that_step_by_turns_are_one_fit() -> None:
-    run = several_fits(100).fact("optimizer", 40, index=1, **{"class": "Adam"})
+def test_two_optimizers_that_step_by_turns_are_one_training() -> None:
+    run = several_trainings(100).fact("optimizer", 40, index=1, **{"class": "Adam"})
     run.signal("lr", [0.1] * 60, Site(op="step", file="train.py", line=40), range(40, 100))
     assert parts(run) == [(0, 100)]
 
 
-def test_an_optimizer_made_anew_every_few_steps_makes_no_fit_of_each() -> None:
-    assert parts(several_fits(*[5] * 12)) == [(0, 20), (20, 40), (40, 60)]
+def test_an_optimizer_made_anew_every_few_steps_makes_no_training_of_each() -> None:
+    assert parts(several_trainings(*[5] * 12)) == [(0, 20), (20, 40), (40, 60)]
 
 
-def test_a_second_optimizer_of_the_same_model_begins_a_phase_and_no_fit() -> None:
-    run = several_fits(50, 50).signal("mode.training", [1.0] * 100, Site(module="", root="both"))
+def test_a_second_optimizer_of_the_same_model_begins_a_phase_and_no_training() -> None:
+    run = several_trainings(50, 50).signal("mode.training", [1.0] * 100, Site(module="", root="both"))
     assert [(p.first, p.end) for p in phases(run.view())] == [(0, 50), (50, 100)]
     assert parts(run) == [(0, 100)]
 
 
-def test_a_fault_of_one_fit_stays_one_though_more_right_steps_follow() -> None:
-    run = several_fits(60, 200).signal("grad.stale", [0, *[1] * 59, *[0] * 200], STEP)
+def test_a_fault_of_one_training_stays_one_though_more_right_steps_follow() -> None:
+    run = several_trainings(60, 200).signal("grad.stale", [0, *[1] * 59, *[0] * 200], STEP)
     (found,), _ = ask(ZERO_GRAD, run.view())
     assert (found.step, found.site) == (1, STEP)
     assert found.evidence[-1].text == "in 1 of the 2 trainings of this run: steps 0 to 59"
 
 
-def test_the_same_fault_in_every_fit_is_told_once() -> None:
-    run = several_fits(30, 30, 30).signal("grad.stale", [0, *[1] * 29] * 3, STEP)
+def test_the_same_fault_in_every_training_is_reported_once() -> None:
+    run = several_trainings(30, 30, 30).signal("grad.stale", [0, *[1] * 29] * 3, STEP)
     (found,), _ = ask(ZERO_GRAD, run.view())
     assert found.evidence[-1].text == "the same in all 3 trainings of this run"
 
 
-def test_what_too_few_looks_at_each_fit_show_is_judged_over_all_of_them() -> None:
+def test_what_too_few_samples_of_each_training_show_is_judged_over_all_of_them() -> None:
     looks = [step for first in (0, 30, 60) for step in (first, first + 5, first + 20)]
-    run = several_fits(30, 30, 30).signal("grad.stale", [0, *[1] * 8], STEP, looks)
+    run = several_trainings(30, 30, 30).signal("grad.stale", [0, *[1] * 8], STEP, looks)
     (found,), _ = ask(ZERO_GRAD, run.view())
     assert "8 of the 8 sampled steps" in found.message
 
 
 def test_the_first_loss_of_each_fold_is_no_spike() -> None:
-    run = several_fits(*[80] * 5)
+    run = several_trainings(*[80] * 5)
     run.signal("loss", [6.0, *[1.0 + 0.01 * (n % 3) for n in range(79)]] * 5, LOSS)
     assert ask(LossSpikes(), run.view())[0] == []
 
 
 def test_a_softmax_in_one_of_two_models_is_found_at_the_loss_they_share() -> None:
     for probabilities in ([1.0] * 30 + [0.0] * 30, [0.0] * 30 + [1.0] * 30):
-        run = several_fits(30, 30).signal("loss_input.simplex", probabilities, LOSS_CALL)
+        run = several_trainings(30, 30).signal("loss_input.simplex", probabilities, LOSS_CALL)
         run.fact("loss", kind="cross_entropy", file="train.py", line=29, input_shape=[8, 3])
         (found,), _ = ask(SoftmaxBeforeCrossEntropy(), run.view())
         assert found.site == LOSS_CALL

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from running import PROGRAMS, Ended, run_warm, start, wait
+from program_process import PROGRAMS, Ended, run_warm, start, wait
 
 from clew.session.run_options import FAILED_ON
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import Ended, run_warm
+from program_process import Ended, run_warm
 
 LOADERS = """
 import random

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from running import run_warm
+from program_process import run_warm
 
 from clew.records.tried_changes import COMPILE, FOREACH, Attempt, BatchSizes
 from clew.store.read.run_reader import open_run

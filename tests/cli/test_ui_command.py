@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from web_parts import begin, make_run, writer_of
+from web_runs import begin, make_run, writer_of
 
 from clew.cli.ui import has_screen
 from clew.store.read.run_folders import create_run
@@ -213,10 +213,10 @@ def test_the_view_and_the_report_need_no_torch(tmp_path):
         "import sys; sys.modules['torch'] = None\n"
         "import clew.cli.ui, clew.cli.report, clew.web.server\n"
         "import clew.web.answers.report_file, clew.web.runs.run_digest\n"
-        "from clew.web.answers.desk import Desk\n"
+        "from clew.web.answers.api_answers import ApiAnswers\n"
         "from pathlib import Path\n"
-        f"desk = Desk.at(Path({str(tmp_path)!r}))\n"
-        f"print(desk.run({run.name!r})['run']['steps']); desk.close()"
+        f"answers = ApiAnswers.at(Path({str(tmp_path)!r}))\n"
+        f"print(answers.run({run.name!r})['run']['steps']); answers.close()"
     )
     env = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.labs.experiments.experiment_list import EXPERIMENTS
-from clew.render.verdict.preflight_answers import ExperimentAnswer
+from clew.render.verdict.preflight_results import ExperimentAnswer
 
 REPOSITORY = Path(__file__).parents[2]
 FILE = REPOSITORY / "docs" / "check.md"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fault_pairs import check_of, planted
-from running import TESTS, run_warm
+from program_process import TESTS, run_warm
 from test_faults import points_at
 
 from clew.checks.catalog import CHECKS
@@ -17,7 +17,7 @@ from clew.checks.needs import fact_kinds, options, text_of
 from clew.session.run_options import FAILED_ON
 
 FAULTS = TESTS.parent / "faults" / "data"
-PLAY = TESTS / "support" / "preflight_play.py"
+PLAY = TESTS / "support" / "planted_fault_script.py"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 
 

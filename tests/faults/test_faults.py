@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import fault_play
+import fault_verdicts
 import pytest
-from fault_play import FAULTS, SAMPLING
-from running import run_warm
+from fault_verdicts import FAULTS, SAMPLING
+from program_process import run_warm
 
 from clew.checks.catalog import CHECKS
 
@@ -20,8 +20,8 @@ NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 
 
 def played(name: str, root: Path) -> dict[str, Any]:
-    """What `fault_play` says, from a process of its own."""
-    ended = run_warm([fault_play.__file__, name, root])
+    """What `fault_verdicts` says, from a process of its own."""
+    ended = run_warm([fault_verdicts.__file__, name, root])
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
@@ -86,6 +86,6 @@ def test_every_check_has_a_fault_that_it_must_find() -> None:
     asked = {kind.name for kind in EXPERIMENTS}  # their faults are held to in test_preflight_faults.py
     # And those of checks that read a profile, or the data, in test_profile_faults.py and test_data_faults.py.
     asked |= {path.stem.replace("_", "-") for path in FAULTS.glob("*/*.py")}
-    # These two only repeat what `--try` has measured: tests/checks/test_speed.py.
+    # These two only repeat what `--try` has measured: tests/checks/perf/test_speed_checks.py.
     asked |= {"memory-format-unfit", "eager-overhead"}
     assert covered | asked == {kind.name for kind in CHECKS}

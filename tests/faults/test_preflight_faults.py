@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from fault_pairs import check_of, planted
-from running import TESTS, run_warm
+from program_process import TESTS, run_warm
 from test_faults import points_at
 
 from clew.labs.experiments.experiment_list import EXPERIMENTS
 from clew.session.run_options import FAILED_ON
 
 FAULTS = TESTS.parent / "faults" / "preflight"
-PLAY = TESTS / "support" / "preflight_play.py"
+PLAY = TESTS / "support" / "planted_fault_script.py"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 
 

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 from fault_pairs import planted
-from running import TESTS, run_warm
+from program_process import TESTS, run_warm
 from test_faults import points_at
 
 from clew.checks.catalog import CHECKS
 from clew.checks.needs import fact_kinds
 
 FAULTS = TESTS.parent / "faults" / "profile"
-PLAY = TESTS / "support" / "preflight_play.py"
+PLAY = TESTS / "support" / "planted_fault_script.py"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 TRIES = 3  # what others do on the machine can hide a waste for a moment, and never for long
-TRIED = {"memory-format-unfit", "eager-overhead"}  # say only what `--try` has measured: test_speed.py
+# These say only what `--try` has measured: tests/checks/perf/test_speed_checks.py.
+TRIED = {"memory-format-unfit", "eager-overhead"}
 
 
 def fault(name: str) -> ModuleType:

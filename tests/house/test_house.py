@@ -83,6 +83,15 @@ def test_a_room_that_outgrew_its_size_is_found(tmp_path, monkeypatch, house):
     assert "room: there is no decision 001-a-note" in house.size_problems()
 
 
+def test_a_new_check_needs_no_decision_about_sizes(tmp_path, monkeypatch, house):
+    files = {"checks/runner.py": "1\n2\n", "checks/loss/__init__.py": ""}
+    made = package(tmp_path, monkeypatch, house, files)
+    before = house.sizes(made)
+    assert before == {"checks": (1, 2)}
+    (made / "checks/loss/loss_asleep.py").write_text("check\n")
+    assert house.sizes(made) == before
+
+
 def test_every_file_that_the_map_names_exists():
     """CONTRIBUTING.md sends people to files: they must be there."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -91,3 +100,11 @@ def test_every_file_that_the_map_names_exists():
     missing = {name for name in named if not any((root / name).exists() for root in roots)}
     assert named
     assert not missing
+
+
+def test_every_file_of_the_page_begins_with_what_it_is():
+    """ui/README.md sends people to the first lines."""
+    files = [path for ending in ("ts", "tsx") for path in (ROOT / "ui" / "src").rglob(f"*.{ending}")]
+    silent = [str(path) for path in files if not path.read_text(encoding="utf-8").startswith("// ")]
+    assert files
+    assert not silent

@@ -13,16 +13,15 @@ from typing import Any
 
 import pytest
 import torch
-from running import PROGRAMS, Ended, clew_run, start, wait
+from program_process import PROGRAMS, Ended, clew_run, start, wait
 
 import clew
 from clew.hooks.collect_layers.activations import Activations
 from clew.hooks.steps import light_recorder, native_steps
-from clew.hooks.steps.forward_calls import Forwards
+from clew.hooks.steps.forward_calls import Forwards, Modes
 from clew.hooks.steps.full_recorder import FullRecorder
 from clew.hooks.steps.light_recorder import LightRecorder
 from clew.hooks.steps.native_steps import NativeSteps
-from clew.hooks.steps.train_modes import Modes
 from clew.hooks.steps.watcher import Watcher
 from clew.measure.gradient_norm import GradientNorm
 from clew.store.read.run_folders import list_runs

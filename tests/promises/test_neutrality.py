@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from running import PROGRAMS, Ended, clew_run, run_warm, start, wait
+from program_process import PROGRAMS, Ended, clew_run, run_warm, start, wait
 from torch import nn
 from torch.nn.modules import module as module_hooks
 from torch.optim import Optimizer, lr_scheduler

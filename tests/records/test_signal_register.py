@@ -6,13 +6,12 @@ import ast
 from pathlib import Path
 
 import pytest
-from running import clew_run, run_warm
+from program_process import clew_run, run_warm
 
 import clew
 from clew.measure.stats import STAT_NAMES
 from clew.records import signals
-from clew.records.facts.fact_register import find_fact
-from clew.records.register_page import filled
+from clew.records.register_page import filled, find_fact
 from clew.records.signal_types import STATISTICS, Signal, TensorSignals
 from clew.store.read.run_folders import find_run
 from clew.store.read.run_reader import open_run

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from clew.records.finding import Evidence
 from clew.render.images import fitted, image_of, png
-from clew.render.plot_line import PlotAxis, PlotLine, axes
-from clew.render.plot_svg import svg
-from clew.render.plot_terminal import GUTTER, plot_rows
+from clew.render.line_plot import GUTTER, PlotAxis, PlotLine, axes, plot_rows, plot_svg
 
 FALLING = PlotLine("loss", tuple(map(float, range(50))), tuple(math.exp(-n / 10) for n in range(50)))
 
@@ -45,14 +43,14 @@ def test_rates_lie_on_a_log_axis_with_powers_of_ten() -> None:
 def test_values_that_are_not_finite_are_marked_and_break_the_line() -> None:
     line = PlotLine("t", (0.0, 1.0, 2.0), (1.0, math.inf, math.nan))
     assert plot_rows(line, 10, 2, plain=True)[0].count("x") == 2
-    assert svg(line).count("×") == 2
+    assert plot_svg(line).count("×") == 2
 
 
 @pytest.mark.parametrize("values", [(), (math.nan,), (math.inf, -math.inf)])
 def test_nothing_finite_draws_nothing(values: tuple[float, ...]) -> None:
     line = PlotLine("t", tuple(map(float, range(len(values)))), values)
     assert plot_rows(line) == []
-    assert svg(line) == ""
+    assert plot_svg(line) == ""
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, -1e300, 1e308])
@@ -64,7 +62,7 @@ def test_a_level_line_has_one_label(value: float) -> None:
 def test_huge_spans_do_not_overflow() -> None:
     line = PlotLine("t", (0.0, 1.0, 2.0), (-1.7e308, 0.0, 1.7e308))
     assert plot_rows(line, 12, 4)
-    assert svg(line).count("polyline") == 1
+    assert plot_svg(line).count("polyline") == 1
 
 
 def test_a_loss_that_takes_off_at_the_end_of_a_range_test_does_not_flatten_the_rest() -> None:
@@ -136,7 +134,7 @@ def test_any_points_are_drawn_within_the_width_asked_for(
     line = PlotLine.read(data)
     rows = plot_rows(line, width, 4, plain=plain)
     assert all(len(row) <= GUTTER + max(width, 10) for row in rows)
-    drawn = svg(line)
+    drawn = plot_svg(line)
     assert not drawn or ElementTree.fromstring(drawn).tag == "svg"
     assert "nan" not in drawn
 

@@ -11,7 +11,7 @@ def looks(pace: Pace, steps: int, seconds: float, cost: float) -> list[tuple[int
     for step in range(1, steps + 1):
         now = step * seconds
         if pace.is_due(step, now):
-            pace.looked(step, now, cost)
+            pace.judged(step, now, cost)
             found.append((step, now))
     return found
 
@@ -42,7 +42,7 @@ def test_later_looks_keep_to_their_share_of_a_processor() -> None:
 
 def test_a_costly_first_look_does_not_keep_the_next_ones_away() -> None:
     pace = Pace()
-    pace.looked(8, 1.0, 0.3)
+    pace.judged(8, 1.0, 0.3)
     assert pace.is_due(12, 1.001)
 
 
@@ -57,5 +57,5 @@ def test_after_its_first_steps_a_quick_run_is_looked_at_for_its_share_alone() ->
 def due_and_looked(pace: Pace, step: int) -> bool:
     due = pace.is_due(step, step * 1e-3)
     if due:
-        pace.looked(step, step * 1e-3, 0.01)
+        pace.judged(step, step * 1e-3, 0.01)
     return due

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from running import Ended, run_warm
+from program_process import Ended, run_warm
 from torch.utils.data import DataLoader, Dataset
 
 from clew.api.open_run import open_run
-from clew.hooks.seams.sample_indices import Indices
-from clew.labs.loaders.failing_sample import traced_back
+from clew.hooks.seams.loader_seam import Indices
+from clew.labs.loaders.failing_sample import find_failing_sample
 
 PROGRAM = """
 import os
@@ -28,6 +28,9 @@ def brighter(x):
     return x + 1
 
 
+ASLEEP = __file__ + ".asleep"
+
+
 class Pictures(Dataset):
     def __init__(self):
         self.transform = brighter
@@ -39,7 +42,9 @@ class Pictures(Dataset):
         if kind == "getitem" and index == 37:
             return {"a": 1}["label"]
         if kind.startswith("killed") and index == 37:
-            time.sleep(0.2 if kind == "killed aside" else 0)
+            while kind == "killed aside" and not os.path.exists(ASLEEP):
+                time.sleep(0.01)
+            time.sleep(0.2 if kind == "killed aside" else 0)  # the loop is about to call sleep
             os.kill(os.getpid(), 9)
         if kind == "worker only" and index == 37 and torch.utils.data.get_worker_info():
             raise RuntimeError("only in a worker")
@@ -64,7 +69,9 @@ if __name__ == "__main__":
     model = nn.Linear(64, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     for x, y in train_loader:
-        time.sleep(1 if kind == "killed aside" else 0)
+        if kind == "killed aside":
+            open(ASLEEP, "w").close()
+            time.sleep(60)  # until the signal comes
         loss = nn.functional.cross_entropy(model(x.flatten(1)), y)
         optimizer.zero_grad()
         loss.backward()
@@ -145,7 +152,7 @@ def test_what_can_not_be_pickled_is_named():
     train_loader = DataLoader(Local(), num_workers=1, multiprocessing_context="spawn")
     with pytest.raises(Exception, match=r"pickle|local object") as caught:
         iter(train_loader)
-    failure = traced_back(caught.value, Indices())
+    failure = find_failing_sample(caught.value, Indices())
     assert failure is not None
     assert (failure.kind, failure.loader) == ("unpicklable", "train_loader")
     assert failure.details[0].startswith("dataset.scale: ")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_parts import LOSS, new_run, only_series, open_writer, record_losses
+from store_runs import LOSS, new_run, only_series, open_writer, record_losses
 
 from clew.records.site import Site
 from clew.store.read.run_data import Event, Fact, RunData

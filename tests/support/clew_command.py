@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -50,6 +51,14 @@ def clew(
         timeout=300,
         check=False,
     )
+
+
+def why_json(root: Path, run: str) -> dict[str, Any]:
+    """What `clew why --json` says."""
+    done = clew(root, "why", "--json", "--dir", str(root), run)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def record(

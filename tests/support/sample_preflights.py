@@ -12,7 +12,7 @@ from clew.records.finding import Evidence, Exhibit, Finding, Proof, Severity
 from clew.records.site import Site
 from clew.records.verdict import NotJudged, Verdict
 from clew.render.run_summary import RunSummary
-from clew.render.verdict.preflight_answers import Preflight
+from clew.render.verdict.preflight_results import Preflight
 
 
 def damaged(fact: dict[str, Any]) -> RunView:

@@ -31,7 +31,6 @@ def batches(*tensors: Tensor, size: int = 32, most: int = 8) -> list[tuple[Tenso
 
 def tried(experiment: Experiment, subject: Subject, seconds: float = 600.0) -> Result:
     clock = Clock(seconds)
-    clock.start()
     return experiment.run(subject, clock)
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from clew.records.step_costs import FlameFrame, Profile, StepMemory
-from clew.render.profile.flame_html import html_page, write_html
+from clew.render.profile.flame_graph import html_page, write_html
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><b>&amp; @DATA@"
 
@@ -102,7 +102,7 @@ def test_under_the_pointer_is_what_a_frame_took(page):
 def test_a_search_marks_what_it_finds(page):
     page.keyboard.press("/")
     page.keyboard.type("ward")
-    expect(page.locator(".flame .found")).to_have_text("2 of the frames shown")
+    expect(page.locator(".flame .found")).to_have_text("2 frames found")
     page.keyboard.press("Escape")
     expect(page.locator(".flame .found")).to_have_count(0)
     expect(page.get_by_label("Find a function")).to_have_value("")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from web_parts import Client, make_run
+from web_runs import Client, make_run
 
 
 @pytest.fixture(autouse=True)

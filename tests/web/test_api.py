@@ -12,13 +12,14 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from clew_why import why_json
-from web_parts import HOSTILE, LAYERS, Client, begin, make_run, writer_of
+from clew_command import why_json
+from web_runs import HOSTILE, LAYERS, Client, begin, make_run, writer_of
 
 from clew.records import signals
 from clew.records.site import Site
 from clew.store.index.index_cache import cache_root
 from clew.store.read.run_folders import create_run, rank_folder
+from clew.web.runs.judge_process import PATIENCE
 
 
 def get(api, path: str, **query: object):
@@ -29,7 +30,8 @@ def get(api, path: str, **query: object):
 
 def judged(api, run: str):
     """The detail of a run once its verdict is there."""
-    for _ in range(200):
+    until = time.monotonic() + PATIENCE  # the process that judges has the lowest priority
+    while time.monotonic() < until:
         detail = get(api, f"runs/{run}")
         if detail["verdict_state"] != "pending":
             return detail
@@ -500,7 +502,7 @@ def test_while_another_viewer_fills_the_index_one_is_told_to_ask_again(own):
     run = make_run(root, steps=20)
     key = key_of(api, run.name, "loss")
     (file,) = (cache_root() / "index").glob("*.sqlite")
-    with api.desk.library.open(run.name) as opened, closing(sqlite3.connect(file)) as other:
+    with api.answers.library.open(run.name) as opened, closing(sqlite3.connect(file)) as other:
         opened.index._db.execute("PRAGMA busy_timeout=50")
         other.execute("BEGIN EXCLUSIVE")
         answer = api.get(f"/api/v1/runs/{run.name}/series?keys={key}")

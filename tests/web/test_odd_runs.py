@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from web_parts import Client, begin, make_run, writer_of
+from web_runs import Client, begin, make_run, writer_of
 
 from clew.records.site import Site
 from clew.store.read.run_folders import create_run

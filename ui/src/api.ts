@@ -79,15 +79,15 @@ export interface Loaded<T> {
   data: T | undefined;
   error: ApiError | undefined;
   loading: boolean;
-  fresh: boolean; // what came is the answer to what is asked now
+  fresh: boolean; // `data` is the answer to the current request
   reload: () => void;
 }
 
-const LATER = 40; // milliseconds that a question waits which somebody looks at less than at another
+const LATER = 40; // milliseconds by which a less urgent request is delayed
 
 /**
- * Ask, and ask again when path, query or `version` change. `path` null: nothing to ask yet.
- * `later`: others first, since a server answers one after the other.
+ * Request, and request again when path, query or `version` change. `path` null: nothing to request yet.
+ * `later`: other requests go first, since the server answers one after the other.
  */
 export function useApi<T>(path: string | null, query: Query = {}, version: number | string = 0, later = false): Loaded<T> {
   const wanted = path === null ? null : request(path, query);
@@ -99,7 +99,7 @@ export function useApi<T>(path: string | null, query: Query = {}, version: numbe
   // Before the page is painted: the answer is on its way meanwhile.
   useLayoutEffect(() => {
     const old = flight.current;
-    // A live run may change faster than a slow line answers: the same question is let arrive, then asked once more.
+    // A live run may change faster than a slow connection answers: wait for the answer, then request once more.
     if (old && old.of === wanted) return void (old.stale = true);
     old?.stop.abort();
     flight.current = null;
@@ -146,6 +146,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // a broken message is worth no more than none
+    return null; // a broken message counts as none
   }
 }

@@ -1,7 +1,5 @@
 // Numbers as people read them: three digits, and always the unit.
 
-export type Unit = "s" | "bytes" | "share" | "count" | "bits" | "";
-
 /** Three significant digits; `1,234` up to a million; non-finite values by name. */
 export function digits(value: number | null | undefined): string {
   if (value === null || value === undefined) return "\u2013";
@@ -108,6 +106,11 @@ export function fromJson(value: unknown): number | null {
 
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${whole(count)} ${count === 1 ? one : many}`;
+}
+
+/** `3×32×32` */
+export function shapeText(shape: number[]): string {
+  return shape.length ? shape.join("\u00d7") : "scalar";
 }
 
 /** A path as it is seen from the folder that the run was started in. */

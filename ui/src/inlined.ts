@@ -1,6 +1,7 @@
 // A report answers by itself: the requests of docs/api.md, from what was written into the file.
 import type { StoredSeries } from "./answers";
 import type { Query } from "./api";
+import { hasWords } from "./draw/search";
 import type { Axis, SeriesAnswer, SeriesPart, SignalList, SignalRow } from "./types";
 
 export type Inlined = Record<string, unknown>;
@@ -37,12 +38,9 @@ function withParameters(stored: Inlined, path: string, query: Query): unknown {
 
 export function signalsOf(all: SignalList | undefined, query: Query): SignalList | undefined {
   if (!all) return undefined;
-  const words = String(query["search"] ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const search = String(query["search"] ?? "");
   const keys = query["keys"] === undefined ? null : new Set(String(query["keys"]).split(","));
-  const fits = (row: SignalRow) => {
-    const text = `${row.signal} ${row.label} ${Object.values(row.site).join(" ")}`.toLowerCase();
-    return words.every((word) => text.includes(word)) && (!keys || keys.has(row.key));
-  };
+  const fits = (row: SignalRow) => hasWords(`${row.signal} ${row.label} ${Object.values(row.site).join(" ")}`, search) && (!keys || keys.has(row.key));
   const found = all.signals.filter(fits);
   const groups = new Map<string, number>();
   for (const row of found) groups.set(row.group, (groups.get(row.group) ?? 0) + 1);

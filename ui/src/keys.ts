@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Binding {
-  keys: string[]; // as KeyboardEvent.key has them; of a gesture of the mouse its name, for the list alone
+  keys: string[]; // as in KeyboardEvent.key; or the name of a mouse gesture, only for the list
   says: string;
   act: (event: KeyboardEvent) => void;
   typing?: boolean; // also while a text field has the focus
@@ -14,7 +14,7 @@ const inForce: Binding[][] = [];
 export function useKeys(bindings: Binding[]): void {
   const latest = useRef(bindings);
   latest.current = bindings;
-  // Not after the paint: what is seen can be used.
+  // Before the paint, so that the keys work as soon as the component is visible.
   useLayoutEffect(() => {
     const group = bindings.map((binding, i) => ({ ...binding, act: (event: KeyboardEvent) => latest.current[i]?.act(event) }));
     inForce.push(group);

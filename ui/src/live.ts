@@ -12,7 +12,7 @@ export interface Live {
 
 /**
  * Follow `events` (all runs) or `runs/<id>/events`. A hidden page rests and catches up when it is seen again.
- * `isKnown` says that an event tells what is on screen already: the first one of a stream always might.
+ * `isKnown`: whether an event describes what is already on screen, as the first one of a stream may.
  */
 export function useLive(path: string, isKnown: (data: unknown) => boolean = () => false): Live {
   const [live, set] = useState<Live>({ version: 0, connected: true });

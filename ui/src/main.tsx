@@ -1,41 +1,34 @@
+// Start, and which page the address asks for.
 import { render } from "preact";
 import "./theme.css";
 import "uplot/dist/uPlot.min.css";
 import { inlined } from "./api";
-import type { RawGraph } from "./draw/graph_model";
 import { listenToKeys } from "./keys";
 import { Help } from "./parts/help";
 import { go, listenToAddress, usePlace } from "./state";
 import { startTheme } from "./theme";
 import type { PageInfo, RunList } from "./types";
-import { ComparePage } from "./views/compare_page";
-import { FlamePage } from "./views/flame_page";
-import { GraphPage } from "./views/graph_page";
+import { ComparePage } from "./views/compare";
 import { RunPage } from "./views/run_page";
 import { RunsPage } from "./views/runs";
+import { SinglePage } from "./views/single_page";
 
 function App() {
-  const place = usePlace();
   const page = inlined?.["page"] as PageInfo | undefined;
-  if (page) return <OnlyPage page={page} />;
   return (
     <>
-      {place.at === "runs" && <RunsPage />}
-      {place.at === "run" && <RunPage key={place.run} id={place.run} tab={place.tab} />}
-      {place.at === "compare" && <ComparePage key={place.params["runs"]} runs={(place.params["runs"] ?? "").split(",").filter(Boolean)} />}
+      {page ? <SinglePage page={page} data={inlined!} /> : <AskedPage />}
       <Help />
     </>
   );
 }
 
-/** A file that shows one thing, and no runs. */
-function OnlyPage({ page }: { page: PageInfo }) {
-  return (
-    <>
-      {page.shows === "graph" ? <GraphPage page={page} raw={inlined?.["graph"] as RawGraph} /> : <FlamePage page={page} raw={inlined?.["profile"]} />}
-      <Help />
-    </>
-  );
+/** The page that the address asks for. */
+function AskedPage() {
+  const place = usePlace();
+  if (place.at === "run") return <RunPage key={place.run} id={place.run} tab={place.tab} />;
+  if (place.at === "compare") return <ComparePage key={place.params["runs"]} runs={(place.params["runs"] ?? "").split(",").filter(Boolean)} />;
+  return <RunsPage />;
 }
 
 /** A report of one run opens at its verdict. */

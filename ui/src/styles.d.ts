@@ -1,1 +1,2 @@
+// Stylesheets are imported for their effect.
 declare module "*.css";

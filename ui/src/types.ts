@@ -1,5 +1,5 @@
 // The shapes that several views share: those of the API, by their short names, and what only the page knows.
-import type { AxisWord, DrawnSeries, SeriesAnswer as Answered, SeverityWord, StateWord } from "./answers";
+import type { AxisWord, DrawnSeries, RunDetail, SeriesAnswer as Answered, SeverityWord, StateWord } from "./answers";
 
 export type {
   DiffLine,
@@ -25,6 +25,13 @@ export type Axis = AxisWord;
 /** A series that the run does not have says so, and has nothing else but its key. */
 export type SeriesPart = DrawnSeries & { missing?: string };
 export type SeriesAnswer = Omit<Answered, "series"> & { series: SeriesPart[] };
+
+/** What a tab of a run is given. */
+export interface ViewProps {
+  id: string; // of the run, as the API has it
+  run: RunDetail;
+  version: number; // grows when the run has new data: pass it to useApi
+}
 
 /** Of a file that shows one thing, a graph or flames, and no runs. */
 export interface PageInfo {

@@ -6,7 +6,7 @@ import { findingsBelow, readSight, toggled, valueBy, writtenSight } from "../src
 import { matching } from "../src/draw/heat";
 import { safeImage } from "../src/draw/images";
 import { sortedBy } from "../src/draw/sorting";
-import { type FindingHere, findingsByModule, worst } from "../src/parts/findings_at";
+import { type FindingHere, findingsByModule, worst } from "../src/draw/findings_at";
 
 test("layers are found by all the words, in any order and case", () => {
   const layers = [{ label: "hidden.1.weight", class: "Linear" }, { label: "hidden.1.bias", class: "Linear" }, { label: "norm.weight", class: "LayerNorm" }];

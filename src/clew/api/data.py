@@ -1,15 +1,14 @@
-"""`clew.data`: what a loader delivers, seen, measured and judged, on what is handed over in a call.
+"""`clew.data`: shows, measures and checks what a loader delivers, on objects that you pass.
 
     report = clew.data(loader, model)
     print(report)              # samples and batches side by side, speeds, findings
     report.sample(17)          # one sample through every transform
 
-Nothing of what is handed over is changed, and no iterator of yours is touched.
+Your objects are not changed, and no iterator of yours is advanced.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
@@ -18,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from clew.api.examine import ExamineFacts, unseen
 from clew.checks.run_view import RunView
 from clew.checks.runner import judged
-from clew.labs.loaders.look.loader_view import look
-from clew.labs.loaders.pipeline import TRAIN, CannotRead, Pipeline, of
-from clew.labs.loaders.run import conduct
+from clew.labs.loaders.loader_view import view_loader
+from clew.labs.loaders.pipeline import EVAL, TRAIN, Pipeline, pipeline_of
+from clew.labs.loaders.run import inspect_loaders
 from clew.records.data_report import DataOptions, Report
-from clew.records.errors import CannotLook
-from clew.render.rich_rng import undrawn
+from clew.records.errors import CannotRead
+from clew.render.screen import drawn_text
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,23 +30,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataReport(Report):
-    """What came of it; printed, it is the screen of `clew data`."""
+    """The result of `clew.data`; printed, it is the screen of `clew data`."""
 
     pipelines: tuple[Pipeline, ...] = field(default=(), repr=False, compare=False)
 
     def show(self, number: int = 8) -> DataReport:
-        """The same with so many samples, of which nothing is measured again."""
+        """The same report with this many samples; nothing is measured again."""
         with unseen():
-            looks = tuple(look(pipeline, number) for pipeline in self.pipelines)
-        return replace(self, looks=looks or self.looks)
+            loaders = tuple(view_loader(pipeline, number) for pipeline in self.pipelines)
+        return replace(self, loaders=loaders or self.loaders)
 
     def sample(self, index: int) -> DataReport:
         """One sample through every stage, of the first loader whose samples have an index."""
         for pipeline in self.pipelines:
             if pipeline.dataset is not None:
                 with unseen():
-                    return replace(self, looks=(look(pipeline, 0, sample=index),), measured=(), surveys=())
-        raise CannotLook("a single sample is not available because there is no dataset")
+                    shown = view_loader(pipeline, 0, sample=index)
+                return replace(self, loaders=(shown,), measured=(), surveys=())
+        raise CannotRead("a single sample is not available because there is no dataset")
 
     def render(self, *, stream: Any = None, width: int | None = None, full: bool = False) -> None:
         """Draw it on a stream, with colours and pictures if that is a terminal."""
@@ -56,10 +56,7 @@ class DataReport(Report):
         render_data(self, stream=stream, width=width, full=full)
 
     def __str__(self) -> str:
-        paper = io.StringIO()
-        with undrawn():
-            self.render(stream=paper, width=100)
-        return paper.getvalue().rstrip("\n")
+        return drawn_text(self.render, width=100)
 
     def _repr_html_(self) -> str:
         from clew.render.data.data_html import fragment
@@ -93,10 +90,10 @@ def data(
     time_limit: float = 60.0,
     progress: bool | None = None,
 ) -> DataReport:
-    """Look at a DataLoader, a dataset or batches; raises CannotLook.
+    """Inspect a DataLoader, a dataset or batches; raises CannotRead.
 
-    `val` is the loader or dataset that is evaluated on, to be compared with it. With a `model` its speed
-    is measured beside the loader's. `sample` shows that one through every transform.
+    `val` is the loader or dataset for evaluation; the two are compared. With a `model`, its speed is
+    compared with the loader's. `sample` shows only that sample, stage by stage through its transforms.
     """
     options = DataOptions(
         samples=samples,
@@ -109,13 +106,10 @@ def data(
     )
     began, notes = perf_counter(), ExamineFacts.of_project()
     with unseen():
-        try:
-            pipelines = [of(loader, role=TRAIN)]
-            pipelines += [of(val, role="eval", names=("val",))] if val is not None else []
-        except CannotRead as error:
-            raise CannotLook(str(error)) from None
+        pipelines = [pipeline_of(loader, role=TRAIN)]
+        pipelines += [pipeline_of(val, role=EVAL, names=("val",))] if val is not None else []
         line = _line() if progress or (progress is None and _is_terminal()) else None
-        report = conduct(
+        report = inspect_loaders(
             pipelines, options, lambda kind, facts: notes.fact(kind, 0, facts), model=model, progress=line
         )
     verdict = judged(RunView(notes))
@@ -130,6 +124,6 @@ def _is_terminal() -> bool:
 
 
 def _line() -> Any:
-    from clew.render.progress_line import ProgressLine
+    from clew.render.stderr_messages import ProgressLine
 
     return ProgressLine(sys.stderr)

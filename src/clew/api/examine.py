@@ -10,11 +10,10 @@ The experiments run on the given objects and leave them bit-identical.
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn, optim
 
@@ -23,12 +22,9 @@ from clew.checks.needs import fact_kinds
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.pause import unwatched
-from clew.labs.experiments.base import UNJUDGED
-from clew.labs.experiments.fix_trials import try_fixes
+from clew.labs.experiments.fix_experiments import prove_fixes
 from clew.labs.experiments.run import (
     TIME_LIMIT,
-    ExperimentOutcome,
     Progress,
     UnknownExperiment,
     chosen,
@@ -36,27 +32,27 @@ from clew.labs.experiments.run import (
 )
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
-from clew.records.facts.experiment_facts import PREFIX
+from clew.records.facts.experiment_facts import PREFIX, UNJUDGED, ExperimentFact
 from clew.records.facts.run_facts import ThresholdsFact
-from clew.records.finding import Severity
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
-from clew.render.verdict import preflight_answers as states
-from clew.render.verdict.preflight_answers import ExperimentAnswer, Preflight
+from clew.render.screen import drawn_text
+from clew.render.verdict import preflight_results as states
+from clew.render.verdict.preflight_results import ExperimentAnswer, Preflight
 from clew.session.active_session import active
 from clew.session.activities.first_steps import keep_loader_generators
+from clew.session.activities.fix_proofs import root_causes
 from clew.session.activities.preflight_experiments import PROOFS
 from clew.session.project_settings import project_thresholds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from clew.hooks.entry.sink import Sink
     from clew.labs.experiments.base import Experiment
     from clew.labs.snapshot.subject import Subject
     from clew.records.site import Site
 
-# Questions about the optimizer itself; the others can be asked with any that learns.
+# Experiments on the optimizer itself; the others work with any optimizer that learns.
 OF_THE_OPTIMIZER = {
     "hyperparameters-off",
     "learning-rate-too-high",
@@ -97,12 +93,13 @@ def examine(
             run_experiments(
                 subject,
                 _asked(subject, experiments, notes),
-                lambda kind, data: notes.fact(kind, 0, data),
+                notes,
                 time_limit=time_limit * (1 - PROOFS),
                 progress=progress,
             )
-            if optimizer is not None:
-                _try_fixes(subject, notes, time_limit - (perf_counter() - began))
+            left = time_limit - (perf_counter() - began)
+            if optimizer is not None and left > 0:
+                prove_fixes(root_causes(_judged(notes)[1]), subject, notes, 0, left)
     view, verdict = _judged(notes)
     return ExamineReport(Preflight.read(view, verdict, type(model).__name__))
 
@@ -116,15 +113,14 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> list[Experiment]:
 
 
 def _asked(subject: Subject, experiments: Sequence[Experiment], notes: ExamineFacts) -> list[Experiment]:
-    """Those that make sense with what was given; the others are noted as open."""
+    """The experiments that are possible with these objects; the others are recorded as not judged."""
     if NO_OPTIMIZER not in subject.reasons.values():
         return list(experiments)
     for experiment in experiments:
         if experiment.name in OF_THE_OPTIMIZER:
-            open_one = ExperimentOutcome(
-                experiment.name, experiment.question, UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER
-            )
-            notes.fact(f"{PREFIX}{experiment.name}", 0, open_one.to_json())
+            ExperimentFact(
+                UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER, question=experiment.question, name=experiment.name
+            ).write(notes, 0)
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
 
@@ -132,7 +128,7 @@ def unseen() -> contextlib.AbstractContextManager[None]:
     """A session that watches this process does not take the experiments for training."""
     session = active()
     watcher = session.watcher if session is not None else None
-    return contextlib.nullcontext() if watcher is None else unwatched(watcher)
+    return contextlib.nullcontext() if watcher is None else watcher.machine.unwatched()
 
 
 @contextlib.contextmanager
@@ -149,25 +145,17 @@ def as_in_training(model: nn.Module) -> Iterator[None]:
 
 
 def _lend_optimizer(subject: Subject) -> None:
-    """The optimizer to use where none was given: one that learns nearly anything."""
+    """Where no optimizer was given, use one that learns nearly anything."""
     if not subject.optimizers:
         subject.optimizers = [optim.Adam(subject.parameters(), lr=STAND_IN)]
 
 
 def _judged(notes: ExamineFacts) -> tuple[RunView, Verdict]:
-    """What the checks say that read the experiments which were made."""
+    """The verdict of the checks that read the experiments that ran."""
     view = RunView(notes)
     asked = set(view.fact_kinds(PREFIX))
     checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return view, judge(view, checks=checks)
-
-
-def _try_fixes(subject: Subject, notes: ExamineFacts, seconds: float) -> None:
-    """The root causes first, as at the end of `clew check`."""
-    found = _judged(notes)[1].findings
-    names = [f.check for f in found if not f.because and f.severity is not Severity.ADVICE]
-    if names and seconds > 0:
-        try_fixes(names, subject, cast("Sink", notes), 0, seconds)  # which writes facts only
 
 
 @dataclass(frozen=True)
@@ -179,7 +167,7 @@ class ExamineFact:
 
 @dataclass
 class ExamineFacts:
-    """A run in memory of which only facts are known: what the checks read."""
+    """A run in memory that has only facts, for the checks to read."""
 
     facts: list[ExamineFact] = field(default_factory=list)
     events: tuple[ExamineFact, ...] = ()
@@ -259,15 +247,12 @@ class ExamineReport:
         """The report on one failed experiment; empty for one that did not fail."""
         from clew.render.verdict.preflight_terminal import render_answer
 
-        paper = io.StringIO()
-        if name in self.failed:
-            render_answer(self[name], self._summary(), stream=paper, width=100)
-        return paper.getvalue().rstrip("\n")
+        if name not in self.failed:
+            return ""
+        return drawn_text(render_answer, self[name], self._summary(), width=100)
 
     def __str__(self) -> str:
-        paper = io.StringIO()
-        self.render(stream=paper)
-        return paper.getvalue().rstrip("\n")
+        return drawn_text(self.render)
 
     def _repr_html_(self) -> str:
         from clew.render.verdict.preflight_html import fragment
@@ -282,12 +267,12 @@ class ExamineReport:
 
     def to_json(self) -> dict[str, Any]:
         """As `clew check --json`."""
-        from clew.render.verdict.preflight_json import preflight_json
+        from clew.render.verdict.preflight_results import preflight_json
 
         return preflight_json(self.preflight, self._summary())
 
     def to_junit(self) -> str:
         """XML in which each experiment is a test case."""
-        from clew.render.verdict.preflight_json import junit
+        from clew.render.verdict.preflight_results import junit
 
         return junit(self.preflight)

@@ -1,21 +1,23 @@
 """`clew.extend`: every place where Clew can be extended, one function each.
 
-    clew.extend.check        a question asked of what was recorded    clew.checks
+    clew.extend.check        a test of what was recorded              clew.checks
     clew.extend.signal       a number computed on sampled steps       clew.signals
     clew.extend.experiment   something `clew check` tries             clew.experiments
-    clew.extend.framework    an adapter of a training framework       clew.frameworks
-    clew.extend.tracker      whoever gets all that is recorded        clew.trackers
-    clew.extend.renderer     a format of the verdict                  clew.renderers
+    clew.extend.framework    an adapter for a training framework      clew.frameworks
+    clew.extend.tracker      a receiver of everything recorded        clew.trackers
+    clew.extend.renderer     a format for the verdict                 clew.renderers
 
-Each is called with the extension or used as a decorator. A package offers its extensions under the entry
-point group on the right, without calling anything. An extension that fails is switched off and reported
-in one line; the training goes on. Examples: docs/extend.md.
+Call them with the extension, or use them as decorators. A package lists its extensions under the entry
+point group on the right, and nothing needs to be called. An extension that fails is switched off and
+reported in one line; training continues. Examples: docs/extend.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from clew.labs.snapshot.time_limit import CannotJudge as CannotJudge
 
 Given = TypeVar("Given")
 
@@ -25,8 +27,8 @@ def check(
 ) -> Any:
     """A check: a function that takes a run and yields findings or sentences, or a subclass of `Check`.
 
-    `needs` names the signals and facts without which it can't judge. It is asked while the run goes on
-    and when it is over; what it said at the end is recorded. Entry point group: `clew.checks`.
+    `needs` names the signals and facts without which it can't judge. It runs during training and at the
+    end; its findings at the end are recorded. Entry point group: `clew.checks`.
     """
     from clew.checks.custom_checks import register
 
@@ -39,9 +41,9 @@ def signal(name: str, *, unit: str = "", meaning: str = "") -> Callable[[Given],
     """A signal: a function that is called on sampled steps, just before the parameters are updated.
 
     It gets a `SampledStep` (`step`, `models`, `optimizers`) and returns a number, or a mapping from
-    paths of modules to numbers. It must not change anything; no gradients are recorded while it runs, and
-    random generators are put back after it. Entry point group: `clew.signals`, the entry point's name is
-    the signal's.
+    module paths to numbers. It must not change anything: it runs under `no_grad`, and the random
+    generators are restored afterwards. Entry point group: `clew.signals`; the name of the entry point is
+    the name of the signal.
     """
     from clew.session.activities.user_signals import SIGNALS, as_signal
 
@@ -57,9 +59,9 @@ def experiment(given: Any = None, *, name: str | None = None, question: str = ""
 
     The function gets the `Subject` (model, step, batches, optimizers) and a `Clock`, and returns numbers
     in a dict. They are recorded as the fact `experiment.NAME`; a check of the same name judges them.
-    Raise `CannotJudge` where the question makes no sense. Entry point group: `clew.experiments`.
+    Raise `CannotJudge` if it makes no sense for a program. Entry point group: `clew.experiments`.
     """
-    from clew.labs.experiments.user_experiments import register_experiment
+    from clew.labs.experiments.experiment_list import register_experiment
 
     def add(kind: Any) -> Any:
         register_experiment(kind, name, question)
@@ -69,12 +71,11 @@ def experiment(given: Any = None, *, name: str | None = None, question: str = ""
 
 
 def framework(given: Given) -> Given:
-    """An adapter of a training framework: an object or a class with `name`, `module` and `attach(run)`.
+    """An adapter for a training framework: an object or a class with `name`, `module` and `attach(run)`.
 
-    `attach` is called when the program has imported `module`. `run` passes on what the framework knows:
-    `run.introduce(model)`, `run.log(metrics)`, `run.config(values)`; hooks that are handed to the
-    framework go through `run.guarded`. `detach()` takes them out again. Entry point group:
-    `clew.frameworks`.
+    `attach` is called when the program has imported `module`. Pass on what the framework knows with
+    `run.introduce(model)`, `run.log(metrics)` and `run.config(values)`, and wrap every hook that you pass
+    to the framework in `run.guarded`. `detach()` removes the hooks. Entry point group: `clew.frameworks`.
     """
     from clew.session.activities.framework_adapters import register_framework
 
@@ -83,11 +84,11 @@ def framework(given: Given) -> Given:
 
 
 def tracker(given: Any = None, *, name: str | None = None) -> Any:
-    """A tracker: called with the run, gives an object with `write(batch)` and perhaps `close(verdict)`.
+    """A tracker: called with the run, returns an object with `write(batch)` and perhaps `close(verdict)`.
 
-    `batch` has `facts`, `events` and `series()`. It is called on a thread of its own. None instead of an
-    object means that this run is not wanted. A registered tracker is used at once; one that a package
-    offers is used when asked for by name: `clew run --track NAME`. Entry point group: `clew.trackers`.
+    `batch` has `facts`, `events` and `series()`. The object is used on its own thread. Return None to
+    skip the run. A registered tracker is always used, one from a package only if the user names it:
+    `clew run --track NAME`. Entry point group: `clew.trackers`.
     """
     from clew.session.activities.tracker_feed import register_tracker
 
@@ -99,7 +100,7 @@ def tracker(given: Any = None, *, name: str | None = None) -> Any:
 
 
 def renderer(given: Any = None, *, name: str | None = None) -> Any:
-    """A format of the verdict: a function of a `Verdict` and a `RunSummary` that gives text.
+    """A format for the verdict: a function that takes a `Verdict` and a `RunSummary` and returns text.
 
     `clew why --format NAME` and `clew.open_run(path).render(NAME)` use it. Entry point group:
     `clew.renderers`.

@@ -10,7 +10,6 @@ Both work on the given objects and leave them bit-identical.
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,17 +17,18 @@ from typing import Any
 from torch import Tensor, nn, optim
 
 from clew.api.examine import as_in_training
-from clew.labs.profiler.attempts import batch_size_sweep as sweeping
-from clew.labs.profiler.attempts import faster_attempts as attempting
+from clew.labs.profiler.step_experiments import batch_size_sweep, faster_experiments
+from clew.labs.profiler.step_experiments.step_runner import TIME_LIMIT
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.tried_changes import Attempt, BatchSizes
-from clew.render.profile.attempts_terminal import render_attempts, render_batch_sizes
+from clew.render.profile.tried_changes_terminal import render_attempts, render_batch_sizes
+from clew.render.screen import drawn_text
 from clew.session.active_session import active
 from clew.session.activities.first_steps import keep_loader_generators
 
-DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the batch at hand, where no sizes are given
+DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the given batch, where no sizes are given
 
 
 def try_faster(
@@ -38,7 +38,7 @@ def try_faster(
     optimizer: optim.Optimizer | None = None,
     *,
     step: Callable[[Any], Tensor] | None = None,
-    time_limit: float = attempting.TIME_LIMIT,
+    time_limit: float = TIME_LIMIT,
     threads: bool = False,
 ) -> FasterReport:
     """Time a training step unchanged and with one change at a time; raises CannotExamine.
@@ -47,7 +47,7 @@ def try_faster(
     torch may then split its work differently, which changes the last bits.
     """
     with _subject(model, loss_fn, batch_or_loader, optimizer, step) as subject:
-        found = attempting.try_faster(
+        found = faster_experiments.try_faster(
             subject, lambda *_: None, time_limit=time_limit, evaluation=False, threads=threads
         )
     return FasterReport(tuple(found))
@@ -61,7 +61,7 @@ def batch_sizes(
     *,
     sizes: Sequence[int] = (),
     step: Callable[[Any], Tensor] | None = None,
-    time_limit: float = sweeping.TIME_LIMIT,
+    time_limit: float = TIME_LIMIT,
 ) -> BatchSizesReport:
     """Samples per second and memory by batch size, and the best size; raises CannotExamine."""
     wrong = [size for size in sizes if isinstance(size, bool) or not isinstance(size, int) or size < 1]
@@ -70,13 +70,13 @@ def batch_sizes(
     with _subject(model, loss_fn, batch_or_loader, optimizer, step) as subject:
         quarter = max(subject.batches[0].size // 4, 1)
         wanted = sizes or [quarter * times for times in DOUBLINGS]
-        found = sweeping.sweep(subject, wanted, lambda *_: None, time_limit=time_limit)
+        found = batch_size_sweep.sweep(subject, wanted, lambda *_: None, time_limit=time_limit)
     return BatchSizesReport(found)
 
 
 @contextlib.contextmanager
 def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> Iterator[Subject]:
-    """With nothing of a session's in torch: it would be compiled and timed along."""
+    """The user's step, with any session in this process paused: its hooks would be timed too."""
     session = active()
     if session is not None:
         session.pause()
@@ -109,9 +109,7 @@ class FasterReport:
         raise KeyError(name)
 
     def __str__(self) -> str:
-        paper = io.StringIO()
-        render_attempts(self.attempts, stream=paper)
-        return paper.getvalue().strip("\n")
+        return drawn_text(render_attempts, self.attempts)
 
     def to_json(self) -> list[dict[str, Any]]:
         return [attempt.to_json() for attempt in self.attempts]
@@ -129,9 +127,7 @@ class BatchSizesReport:
         return self.sizes.knee
 
     def __str__(self) -> str:
-        paper = io.StringIO()
-        render_batch_sizes(self.sizes, stream=paper)
-        return paper.getvalue().strip("\n")
+        return drawn_text(render_batch_sizes, self.sizes)
 
     def to_json(self) -> dict[str, Any]:
         return self.sizes.to_json()

@@ -1,4 +1,4 @@
-"""A forward that fails inside a public function: its exception carries the whole explanation."""
+"""A forward that fails inside a public function: its exception has the whole explanation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def explained() -> Iterator[None]:
     try:
         yield
     except ForwardError as error:
-        from clew.render.network.shape_error_text import mishap_text
+        from clew.render.network.shape_error_text import shape_error_text
 
-        error.args = (f"{error.mishap.suggestion or error.mishap.error}\n{mishap_text(error.mishap)}",)
+        found = error.shape_error
+        error.args = (f"{found.suggestion or found.error}\n{shape_error_text(found)}",)
         raise

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Run(RunReader):
-    """A run folder and what has been read of it; `refresh()` reads what is new."""
+    """A recorded run; `refresh()` reads what was written since."""
 
     def render(self, form: str = "text") -> str:
-        """The verdict as `clew why --format FORM` prints it; raises `CannotRender` for one there is not."""
+        """The verdict as `clew why --format FORM` prints it; raises `CannotRender` for an unknown format."""
         from clew.render.renderers import rendered
 
         return rendered(form, *self._judged())

@@ -17,14 +17,14 @@ from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from clew.records.plural import counted
 from clew.records.step_costs import Profile
 from clew.session.run_options import enabled
 
 if TYPE_CHECKING:
-    from clew.labs.profiler.profile_windows import Windows
-    from clew.labs.profiler.step_parts import Timed
+    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_recorder import ProfileRecorder
     from clew.labs.profiler.window_contents import WindowReading
-    from clew.labs.profiler.window_kinds import Lenses
     from clew.render.run_summary import RunSummary
 
 ROUNDS = 3
@@ -49,8 +49,7 @@ class ProfileBlock:
         self._quiet = quiet
         self._full = full
         self._handle: Any = None
-        self._lenses: Lenses | None = None
-        self._windows: Windows | None = None
+        self._recorder: ProfileRecorder | None = None
         self._cycle: Any = None  # of several optimizers
         self._step = 0
         self._times: list[float] = []
@@ -61,16 +60,16 @@ class ProfileBlock:
         if enabled():
             try:
                 self._begin()
-            except Exception as error:  # noqa: BLE001 - the block must run whatever is wrong with us
+            except Exception as error:  # noqa: BLE001 - the block must run whatever fails in Clew
                 self._give_up(error)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if self._windows is None:
+        if self._recorder is None:
             return
         try:
             self._end(whole=error is None)
-        except Exception as failure:  # noqa: BLE001 - nor may its end fail
+        except Exception as failure:  # noqa: BLE001 - the end of the block must not fail either
             self._give_up(failure)
         if not self._quiet:
             self.render()
@@ -79,10 +78,9 @@ class ProfileBlock:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         from clew.hooks.collect_layers.trained_models import ModelBook
-        from clew.hooks.steps.optimizer_cycle import Cycle
-        from clew.labs.profiler.profile_windows import Windows
-        from clew.labs.profiler.window_kinds import Lenses
-        from clew.labs.profiler.window_schedule import DETAIL, STACKS, Schedule
+        from clew.hooks.steps.optimizer_steps import Cycle
+        from clew.labs.profiler.profile_recorder import ProfileRecorder
+        from clew.labs.profiler.profile_windows import DETAIL, STACKS, Schedule
         from clew.session.active_session import active
 
         kinds = (DETAIL, STACKS) if self._python else (DETAIL,)
@@ -90,17 +88,15 @@ class ProfileBlock:
         watcher = running.watcher if running is not None else None
         models = watcher.models if watcher is not None else ModelBook()
         find = models.known if watcher is not None else models.root_of
-        self._lenses = Lenses(models, None, find)
-        self._lenses.courtesy.install()
         schedule = Schedule(ROUNDS, self._steps, kinds, warm=False)
-        self._windows = Windows(schedule, self._lenses.makers(), self._failed)
+        self._recorder = ProfileRecorder(schedule, self._failed, models, find)
         self._handle = register_optimizer_step_post_hook(self._stepped)
         self._cycle = Cycle()
-        self._windows.step_begins(0)
+        self._recorder.windows.step_begins(0)
         self._ended = perf_counter()
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        """An optimizer has stepped: the hook that torch calls; nothing of ours may reach it."""
+        """The hook that torch calls after an optimizer's step: no exception of Clew may reach torch."""
         try:
             if self._cycle.ends_with(id(optimizer)):
                 self._next_step()
@@ -108,13 +104,13 @@ class ProfileBlock:
             self._give_up(error)
 
     def _next_step(self) -> None:
-        if self._windows is None:
+        if self._recorder is None:
             return
         if len(self._times) < MOST_TIMED:
             self._times.append(perf_counter() - self._ended)
         self._step += 1
-        if self._step >= self._windows.due:
-            self._windows.step_begins(self._step)
+        if self._step >= self._recorder.windows.due:
+            self._recorder.windows.step_begins(self._step)
         self._ended = perf_counter()
 
     def _failed(self, kind: str, error: Exception) -> None:
@@ -128,15 +124,13 @@ class ProfileBlock:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.remove()
-        if self._windows is not None:
+        if self._recorder is not None:
             with suppress(Exception):
-                self._windows.finish()
-        if self._lenses is not None:
-            self._lenses.courtesy.remove()
+                self._recorder.stop()
 
     def _end(self, whole: bool) -> None:
         if whole and self._step == 0:
-            self._next_step()  # all of the block is one step
+            self._next_step()  # the whole block is one step
         self._take_off()
         self.profile = self._assembled()
 
@@ -144,41 +138,40 @@ class ProfileBlock:
         from clew.labs.profiler.profile_assembly import profile_of
         from clew.store.index.index_cache import cache_root
 
-        assert self._lenses is not None
-        assert self._windows is not None
-        notes = [*self._notes, *self._windows.notes]
-        return profile_of(self._lenses.seen, self._timed, roof_file=cache_root() / "roof.json", notes=notes)
+        assert self._recorder is not None
+        roof_file = cache_root() / "roof.json"
+        return profile_of(self._recorder.seen, self._timed, roof_file=roof_file, notes=self._notes)
 
     def _timed(self, reading: WindowReading) -> Timed | None:
-        """The steps of the block, by their parts as the windows saw them: as long as the others took."""
+        """The parts of a step as the windows measured them, scaled to the length of the other steps."""
         import numpy as np
 
-        from clew.labs.profiler.step_parts import Timed
+        from clew.labs.profiler.profile_assembly import Timed
 
-        assert self._windows is not None
+        assert self._recorder is not None
         if not self._times:
             return None
         steps = np.arange(len(self._times), dtype=np.int64)
         timed = Timed(steps, np.array(self._times), {}, np.zeros(len(steps)))
-        others = timed.without(self._windows.looked_at | {0})
-        usual = (others if len(others.steps) else timed).quantile(0.5)
+        others = timed.without(self._recorder.windows.profiled | {0})
+        median = (others if len(others.steps) else timed).quantile(0.5)
         if not reading.step:
             return timed
-        scale = min(usual / reading.step, 1.0)
+        scale = min(median / reading.step, 1.0)
         parts = {name: np.array(values) * scale for name, values in reading.by_step.items()}
         total = np.array(reading.durations) * scale
         return Timed(np.array(reading.steps, dtype=np.int64), total, parts, np.zeros(len(total)))
 
-    # -- saying what came out --
+    # -- output --
 
     def render(self, stream: Any = None) -> None:
         """The tables, on stderr by default."""
         if stream is None and sys.stderr is None:
             return
         from clew.render.profile.profile_terminal import render_profile
-        from clew.render.rich_rng import undrawn
+        from clew.render.screen import rng_restored
 
-        with undrawn():
+        with rng_restored():
             render_profile(self.profile, None, self._summary(), stream, full=self._full)
 
     def _summary(self) -> RunSummary:
@@ -188,11 +181,11 @@ class ProfileBlock:
         return RunSummary("", "", script, "finished", self._step, 0)
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: the flames."""
+        """The flame graph, for a notebook."""
         from html import escape
 
-        from clew.render.bundle import BundleNotBuilt
-        from clew.render.profile.flame_html import html_page
+        from clew.render.html_bundle import BundleNotBuilt
+        from clew.render.profile.flame_graph import html_page
 
         try:
             page = html_page(self.profile, "clew.profile")
@@ -204,4 +197,4 @@ class ProfileBlock:
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(page)}"></iframe>'
 
     def __repr__(self) -> str:
-        return f"<profile of {self._step} step{'' if self._step == 1 else 's'}>"
+        return f"<profile of {counted(self._step, 'step')}>"

@@ -37,7 +37,7 @@ def clew_examine(request: pytest.FixtureRequest) -> Callable[..., ExamineReport]
 
 
 def _subtests(request: pytest.FixtureRequest) -> Any:
-    """In pytest since 9, before that in a plugin; None without either."""
+    """A fixture of pytest 9, before that of a plugin; None without either."""
     try:
         return request.getfixturevalue("subtests")
     except pytest.FixtureLookupError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from io import StringIO
 from typing import Any
 
 import torch
@@ -26,12 +25,12 @@ from clew.checks.runner import judge
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.str.no_nonlinearity import NoNonlinearity
 from clew.checks.str.redundant_bias import RedundantBias
-from clew.labs.network.network_facts import ForwardLook, add_places, notes_of
+from clew.labs.network.network_facts import TracedNetwork, add_places, collect_facts
 from clew.labs.network.network_summary import Loss, summarise
 from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.network import Summary
 from clew.records.verdict import NotJudged, Verdict
-from clew.render.rich_rng import undrawn
+from clew.render.screen import drawn_text
 from clew.session.project_settings import project_thresholds
 
 CHECKS: tuple[Check, ...] = (
@@ -52,10 +51,7 @@ class NetworkSummary(Summary):
     def __str__(self) -> str:
         from clew.render.network.summary_table import render_summary
 
-        paper = StringIO()
-        with undrawn():
-            render_summary(self, stream=paper)
-        return paper.getvalue().rstrip("\n")
+        return drawn_text(render_summary, self)
 
     __repr__ = __str__
 
@@ -93,15 +89,15 @@ def summary(
             keep_going=keep_going,
         )
     found = NetworkSummary(**{part.name: getattr(traced, part.name) for part in fields(traced)})
-    if found.mishap is not None:
+    if found.shape_error is not None:
         return replace(found, not_judged=tuple(NotJudged(check.name, FAILED) for check in CHECKS))
     verdict = judged(look, list(ignore))
     return replace(found, findings=verdict.findings, not_judged=verdict.not_judged)
 
 
-def judged(look: ForwardLook, ignore: Sequence[str | Rule] = ()) -> Verdict:
+def judged(look: TracedNetwork, ignore: Sequence[str | Rule] = ()) -> Verdict:
     """The verdict of the checks on one forward."""
-    notes = notes_of(look)
+    notes = collect_facts(look)
     for setting in project_thresholds():
         notes.add(ThresholdsFact(**setting.to_json()))
     verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)

@@ -1,4 +1,4 @@
-"""`clew.trace_numerics`: trace on purpose, with or without `clew run`.
+"""`clew.trace_numerics`: checks a block of code for NaN and infinity, with or without `clew run`.
 
 with clew.trace_numerics(model) as trace:
     loss = criterion(model(x), y)
@@ -26,7 +26,7 @@ def trace_numerics(
 ) -> NumericsTrace:
     """Check every operation (or layer) that runs inside the `with` block, forward and backward.
 
-    `allow` lists sites that may make non-finite values: module paths, operations, `file.py:line`.
+    `allow` lists sites that may produce non-finite values: module paths, operations, `file.py:line`.
     """
     if level not in LEVELS:
         raise ValueError(f"level is 'op' or 'layer', not {level!r}")

@@ -3,21 +3,20 @@
 Enter at `runner.judge`, which asks every check of `catalog`. May import: records, store.
 
 - `base`: what a check is: thresholds, the signals it needs, one pure method, and a docstring
-- `catalog`: all checks of Clew's own: every check in the folder of a family is one of them
-- `cause_groups`: groups of faults that have the same consequences
-- `causes`: which finding explains which, so that a reader sees the root cause first
-- `check_pages`: documentation pages generated from the checks themselves: their docstrings and thresholds
+- `catalog`: all checks of Clew's own: every check in the folder of a family is one of them; their pages
+- `causes`: groups of faults with the same consequences, and which finding explains which: the root cause
+  comes first
 - `custom_checks`: the user's own checks: registered in the process, or installed with a package
 - `ignore_rules`: what the user has asked to ignore: a check everywhere, or only at some places
 - `needs`: what a check needs to have been recorded: signals and kinds of facts of the register, or one of
   several
 - `proof_verdicts`: what experiments with fixes mean for the findings: confirmed, weakened, or withdrawn
-- `run_view`: A run as the checks see it, whether it is still in progress or was read from disk
+- `run_view`: a run as the checks see it, whether it is still in progress or was read from disk
 - `runner`: runs every check on a run and sorts the findings so that a person can use them
 - `series`: one signal at one site, with the few methods that checks need
 - `thresholds`: thresholds that a project sets itself, instead of a check's defaults
 - `trainings`: the parts of a run that are checked one by one
-- `wording`: how findings write lists, counts and shapes
+- `wording`: how checks write lists, counts, shapes, and what is still missing
 - `evidence/`: typed readings of a run that several checks share
 - `act/` … `sym/`: the checks; the folder is the family and the prefix of the id:
   act (activations)

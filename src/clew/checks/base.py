@@ -39,14 +39,14 @@ class Check(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]]  # signals and kinds of facts; `any_of(a, b)` where either will do
     confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
-    scope: ClassVar[str] = "run"  # or `phase`, `fit`: what it judges at a time, see `checks.fits`
+    scope: ClassVar[str] = "run"  # what it judges at a time; or `phase`, `training`: see `trainings`
     # Why an error that was reported early is withdrawn when later steps contradict it; "": it never is.
     withdrawal: ClassVar[str] = ""
-    symptom: ClassVar[bool] = False  # describes what is seen, not why: listed after any cause that was found
+    symptom: ClassVar[bool] = False  # describes what happens, not why: listed after any cause that was found
 
-    # What causes what, as names of checks or of groups (`checks.cause_groups`). Either side may declare it:
+    # What causes what, as names of checks or of groups (`checks.causes`). Either side may declare it:
     # the effect in `caused_by`, or the cause in `causes` or by its groups.
-    groups: ClassVar[tuple[str, ...]] = ()  # those it belongs to
+    groups: ClassVar[tuple[str, ...]] = ()  # that it belongs to
     caused_by: ClassVar[tuple[str, ...]] = ()  # possible causes, the likeliest first
     not_caused_by: ClassVar[tuple[str, ...]] = ()  # exceptions to a group in `caused_by`
     causes: ClassVar[tuple[str, ...]] = ()  # possible effects, besides those that name it or its groups
@@ -57,11 +57,11 @@ class Check(ABC):
         """The findings on the run, the worst place first."""
 
     def unjudged(self, run: RunView) -> str | None:
-        """Why finding nothing does not mean that all is well, or None if it does."""
+        """Why the check could not judge the run; None if it could."""
         return None
 
     def clears(self, run: RunView) -> bool:
-        """Whether finding nothing rules the fault out; otherwise it is not listed as ruled out."""
+        """Whether the fault is ruled out if nothing is found."""
         return True
 
     def finding(

@@ -2,18 +2,44 @@
 
 Each check declares its possible causes and effects (`Check.caused_by`, `causes`, `groups`); here this
 becomes one table, by which findings are grouped. A cause counts only if it was also found, and began no
-later than its effect.
-"""
+later than its effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clew.checks.base import Check
-from clew.checks.cause_groups import GROUPS, WIDER
 from clew.records.finding import Finding, Severity
 
-SPEED = "PERF"  # the family of the ids of what costs time
+GROUPS: Mapping[str, str] = {
+    "loop-faults": "a call of the training loop is missing or in the wrong place",
+    "wiring-faults": "parameters that the loss, the optimizer or the model does not reach",
+    "loss-faults": "a loss that does not fit what the model returns",
+    "scale-faults": "numbers that come in too large, too small or changed",
+    "data-faults": "batches from which little can be learned",
+    "rate-faults": "a learning rate or a schedule that does not fit",
+    "step-size-faults": "each update goes too far",
+    "layer-faults": "layers that pass on too little, or not what was intended",
+    "network-faults": "the network does not compute what was intended; only an experiment shows it",
+    "loading-faults": "each sample takes longer to load than it must",
+    "learning-faults": "everything that can keep a network from learning",
+}
+# Groups that consist of other groups, besides the checks that name them.
+WIDER: Mapping[str, tuple[str, ...]] = {
+    "learning-faults": (
+        "loop-faults",
+        "wiring-faults",
+        "loss-faults",
+        "scale-faults",
+        "data-faults",
+        "rate-faults",
+        "layer-faults",
+        "network-faults",
+    ),
+}
+
+
+SPEED = "PERF"  # the ids of the checks of speed begin so
 
 
 class Causes:
@@ -44,14 +70,14 @@ class Causes:
 
 
 def _members(group: str, checks: Sequence[Check | type[Check]]) -> Iterator[str]:
-    """The checks of a group, each group that it is made of first."""
+    """The checks of a group, those of the groups inside it first."""
     for narrower in WIDER.get(group, ()):
         yield from _members(narrower, checks)
     yield from (check.name for check in checks if group in check.groups)
 
 
 def folded(findings: Sequence[Finding], causes: Causes) -> list[Finding]:
-    """The findings with their `because`, root causes first and each followed by its effects.
+    """The findings with their `because`: root causes first, each followed by its effects.
 
     A symptom that none of its known causes explains is attributed to the worst fault: it is listed on
     its own only where nothing else is wrong.
@@ -73,7 +99,7 @@ def folded(findings: Sequence[Finding], causes: Causes) -> list[Finding]:
 
 
 def _spoils_training(finding: Finding) -> bool:
-    """Slow code does not learn worse, and a hint is not a fault."""
+    """Whether a finding can explain bad training: slow code learns as well, and advice is not a fault."""
     return finding.severity is not Severity.ADVICE and not finding.id.startswith(SPEED)
 
 
@@ -89,10 +115,9 @@ def possible_causes(findings: Sequence[Finding], causes: Causes) -> list[str]:
 
 
 def _nearest(name: str, found: Mapping[str, Finding], causes: Causes) -> list[str]:
-    """The causes found, without those that only act through another one of them.
+    """The causes found, without those that only act through another cause.
 
-    Custom checks may name each other in a circle: such causes act through themselves, and none of them
-    is kept.
+    Custom checks may name each other in a circle. Such causes act through themselves, so none is kept.
     """
     direct = _found_causes(name, found, causes)
     indirect = {further for cause in direct for further in _all_causes(cause, found, causes)}
@@ -104,7 +129,7 @@ def _found_causes(name: str, found: Mapping[str, Finding], causes: Causes) -> li
 
 
 def _all_causes(name: str, found: Mapping[str, Finding], causes: Causes) -> set[str]:
-    """The causes found, and theirs."""
+    """The causes found, and their causes."""
     seen: set[str] = set()
     waiting = [name]
     while waiting:
@@ -115,7 +140,7 @@ def _all_causes(name: str, found: Mapping[str, Finding], causes: Causes) -> set[
 
 
 def _may_cause(cause: Finding, effect: Finding, causes: Causes) -> bool:
-    """A cause begins no later than its effect, and a hint does not explain a fault."""
+    """Whether a cause began no later than its effect. Advice does not explain a fault."""
     hint = cause.severity is Severity.ADVICE and effect.severity is not Severity.ADVICE
     in_time = cause.step is None or effect.step is None or cause.step <= effect.step
     in_time |= cause.check in causes.from_the_start
@@ -125,7 +150,7 @@ def _may_cause(cause: Finding, effect: Finding, causes: Causes) -> bool:
 def _urgency(
     name: str, found: Mapping[str, Finding], effects: Mapping[str, Sequence[str]]
 ) -> tuple[int, int, int, str]:
-    """A root is as severe as the worst thing that follows from it."""
+    """The order of roots: by the worst finding that follows from each, then by their own severity."""
     own = found[name]
     worst = min((found[n].severity.rank for n in _family(name, effects)), default=own.severity.rank)
     return worst, own.severity.rank, own.step if own.step is not None else -1, own.id
@@ -144,7 +169,7 @@ def _place(
     effects: Mapping[str, Sequence[str]],
     ordered: list[str],
 ) -> None:
-    """Depth first; an effect of two causes waits for the second."""
+    """Append a finding and its effects, depth first; an effect of two causes waits for the second."""
     ordered.append(name)
     for effect in sorted(effects[name], key=lambda n: _urgency(n, found, effects)):
         if effect not in ordered and all(cause in ordered for cause in reasons[effect]):

@@ -16,7 +16,7 @@ the run (fact `custom_check`), so that a reader who does not have the checks see
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
@@ -51,7 +51,7 @@ def register(
 
 
 def register_as(given: Any, name: str | None, needs: Sequence[Need], severity: str) -> Any:
-    """Register and return the object, so that it stays usable where it is defined."""
+    """Register the object and return it, so that it stays usable where it is defined."""
     check = as_check(given, name, needs, severity)
     from clew.checks.catalog import CHECKS
 
@@ -87,10 +87,10 @@ class FunctionCheck(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for found in type(self).function(run) or ():
-            yield found if isinstance(found, Finding) else self._said(found)
+            yield found if isinstance(found, Finding) else self._from_sentence(found)
 
-    def _said(self, found: Any) -> Finding:
-        """A sentence, or a sentence with a fix."""
+    def _from_sentence(self, found: Any) -> Finding:
+        """A finding for a sentence, or for a sentence with a fix."""
         message, fix = found if isinstance(found, tuple) else (found, "")
         return self.finding(
             self.severity, message=str(message), fix=str(fix) or f"see clew explain {self.name}"
@@ -137,22 +137,14 @@ def broken() -> list[NotJudged]:
 # ---- what is recorded of them --------------------------------------------------------------
 
 
-def to_fact(check: Check, findings: Sequence[Finding], reason: str | None) -> dict[str, Any]:
-    """A check's result, for readers who do not have the check."""
-    from clew.checks.base import sections
-
-    page, data = sections(check), findings_data(findings)
-    return {"check": check.name, "id": check.id, "page": page, "findings": data, "reason": reason}
-
-
 def findings_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Findings as `from_fact` reads them."""
+    """Findings as the facts `custom_check` and `announced` record them."""
     return [{**f.to_json(), "site": f.site.to_json()} for f in findings]
 
 
-def from_fact(data: Mapping[str, Any]) -> tuple[list[Finding], str | None]:
-    """The answer that was recorded."""
-    findings = [
+def recorded_findings(recorded: Iterable[Mapping[str, Any]]) -> list[Finding]:
+    """Findings that such a fact has recorded."""
+    return [
         Finding(
             check=str(entry.get("check")),
             id=str(entry.get("id")),
@@ -165,10 +157,8 @@ def from_fact(data: Mapping[str, Any]) -> tuple[list[Finding], str | None]:
             confidence=str(entry.get("confidence") or "likely"),
             exhibits=tuple(Exhibit.from_json(e) for e in entry.get("exhibits") or ()),
         )
-        for entry in data.get("findings") or ()
+        for entry in recorded
     ]
-    reason = data.get("reason")
-    return findings, str(reason) if reason else None
 
 
 def _evidence(data: Mapping[str, Any]) -> Evidence:

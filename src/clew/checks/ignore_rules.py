@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from clew.records.facts.run_facts import IgnoreFact
 from clew.records.finding import Finding
 from clew.records.site import Site
 
@@ -31,12 +32,13 @@ class Rule:
         return cls(check.strip().lower(), where.strip())
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Rule:
-        """From a fact, or from a table in pyproject.toml."""
-        return cls(*(str(data.get(key) or "") for key in ("check", "where", "why")))
+    def of_fact(cls, fact: IgnoreFact) -> Rule:
+        return cls(fact.check, fact.where, fact.why)
 
-    def to_json(self) -> dict[str, str]:
-        return {"check": self.check, "where": self.where, "why": self.why}
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Rule:
+        """From a table in pyproject.toml."""
+        return cls(*(str(data.get(key) or "") for key in ("check", "where", "why")))
 
     def covers(self, name: str, id: str) -> bool:
         """Whether the whole check is ignored."""

@@ -1,7 +1,7 @@
 """What a check needs to have been recorded: signals and kinds of facts of the register, or one of several.
 
-Built-in checks name objects, so that a need that no collector can meet does not import. Checks of the
-user's own may write the same as text: `"loss"`, `"fact:optimizer"`, and `"a|b"` where either will do.
+Built-in checks name objects, so that a check with a need that nothing records can't be imported. Custom
+checks may write the same as text: `"loss"`, `"fact:optimizer"`, and `"a|b"` where either will do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FACT = "fact:"
 
 @dataclass(frozen=True)
 class NamedSignal:
-    """A signal that the register does not list: the user's own, or a newer version's."""
+    """A signal that the register does not list: the user's own, or one of a newer version."""
 
     name: str
 
@@ -36,7 +36,7 @@ One: TypeAlias = Signal | type[TypedFact] | NamedSignal | NamedFact
 
 @dataclass(frozen=True)
 class AnyOf:
-    """One of these will do."""
+    """A need that any one of these meets."""
 
     options: tuple[One, ...]
 
@@ -45,12 +45,12 @@ Need: TypeAlias = One | AnyOf | str
 
 
 def any_of(*options: One) -> AnyOf:
-    """Where either of several will do."""
+    """A need that any one of several signals or facts meets."""
     return AnyOf(options)
 
 
 def options(need: Need) -> tuple[One, ...]:
-    """What would meet a need, in the order in which it was written."""
+    """Everything that would meet a need, in the order in which it was written."""
     if isinstance(need, AnyOf):
         return need.options
     if isinstance(need, str):
@@ -63,7 +63,7 @@ def _read(text: str) -> One:
 
 
 def fact_kind(option: One) -> str | None:
-    """The kind of fact that is meant; None: it is a signal."""
+    """The kind of fact; None if it is a signal."""
     if isinstance(option, NamedFact):
         return option.kind
     return option.fact_kind if isinstance(option, type) else None
@@ -85,6 +85,6 @@ def fact_kinds(needs: Iterable[Need]) -> set[str]:
 
 
 def of_experiment(option: One) -> bool:
-    """Whether only an experiment can meet it."""
+    """Whether it is the result of an experiment."""
     kind = fact_kind(option)
     return kind is not None and kind.startswith(PREFIX)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from clew.checks.needs import Need, One, fact_kind, options, text_of
 from clew.checks.series import Series
+from clew.records import codec
 from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.experiment_facts import DONE, PREFIX, ExperimentFact
 from clew.records.facts.fact import TypedFact
 from clew.records.facts.model_facts import LayerRow, ModelFact, ParametersFact
 from clew.records.facts.step_facts import OptimizerFact
@@ -52,16 +54,26 @@ class RunSource(Protocol):
 ParameterKey = tuple[str, str, str]  # root, module, param
 
 
+@dataclass(frozen=True)
+class _Exception:
+    """The parts of an event `exception` that checks read."""
+
+    message: str = ""
+    user_file: str | None = None
+    user_line: int | None = None
+
+
 class RunView:
     """A view of a run at one moment: create a new one when the run has grown."""
 
     def __init__(self, source: RunSource, ranks: Mapping[int, RunSource] | None = None) -> None:
         self._source = source
-        self._ranks = ranks or {}  # of all processes, this one among them
-        self._facts: dict[str, list[FactLike]] = {}  # by kind, in the order in which each first came
+        self._ranks = ranks or {}  # all processes, including this one
+        self._facts: dict[str, list[FactLike]] = {}  # by kind, in the order in which the kinds first came
         for fact in source.facts:
             if isinstance(fact.data, Mapping):
                 self._facts.setdefault(fact.kind, []).append(fact)
+        self._known: dict[type[TypedFact], list[Any]] = {}  # those that a check has asked for
         self._series: dict[str, list[tuple[Site, Series]]] = {}
         self._by_parameter: dict[str, dict[ParameterKey, Series]] = {}
         self._memory: dict[str, Any] = {}
@@ -80,12 +92,12 @@ class RunView:
 
     @cached_property
     def other_ranks(self) -> Mapping[int, RunView]:
-        """What the other processes of the run have recorded, as far as it is known here."""
+        """What the other processes of the run have recorded, where that can be read here."""
         return {n: RunView(source) for n, source in self._ranks.items() if source is not self._source}
 
     @property
     def steps(self) -> int:
-        """How many steps the run has."""
+        """The number of steps in the run."""
         return max(self._source.last_step + 1, 0)
 
     @property
@@ -97,7 +109,7 @@ class RunView:
         return frozenset(self._source.signal_names())
 
     def has(self, need: Need) -> bool:
-        """Whether a signal, a fact of a kind, or one of several was recorded."""
+        """Whether a signal or a kind of fact was recorded, or one of several."""
         return any(self._has(option) for option in options(need))
 
     def _has(self, option: One) -> bool:
@@ -109,7 +121,7 @@ class RunView:
         return sorted(name for name in self._signals if name.startswith(prefix))
 
     def series(self, signal: str | Signal, phase: str | None = None) -> Iterator[tuple[Site, Series]]:
-        """The signal at every site, without the empty ones; a site of unknown phase fits any."""
+        """The signal at every site that has values; a site without a phase matches every phase."""
         name = signal if isinstance(signal, str) else signal.name
         if name not in self._series:
             self._series[name] = [
@@ -121,8 +133,17 @@ class RunView:
             if phase is None or site.phase in (None, phase):
                 yield site, series
 
-    def of_parameter(self, name: str, key: ParameterKey) -> Series | None:
+    def longest(self, signal: str | Signal, phase: str | None = None) -> int:
+        """The most values that the signal has at one site."""
+        return max((len(series) for _, series in self.series(signal, phase)), default=0)
+
+    def at_site(self, signal: str | Signal, site: Site) -> Series | None:
+        """The signal at one site."""
+        return next((series for other, series in self.series(signal) if other == site), None)
+
+    def of_parameter(self, signal: str | Signal, key: ParameterKey) -> Series | None:
         """The signal of one parameter."""
+        name = signal if isinstance(signal, str) else signal.name
         if name not in self._by_parameter:
             self._by_parameter[name] = {self.key(site): s for site, s in self.series(name)}
         return self._by_parameter[name].get(key)
@@ -134,34 +155,38 @@ class RunView:
         return list(self._facts.get(kind, ()))
 
     def known(self, kind: type[F]) -> list[F]:
-        """The facts of a kind, read; what is missing or damaged in them is at its default."""
-        return [kind.read(fact.data, fact.step) for fact in self._facts.get(kind.fact_kind, ())]
+        """The facts of a kind; a field that is missing or damaged has its default."""
+        read = self._known.get(kind)
+        if read is None:
+            recorded = self._facts.get(kind.fact_kind, ())
+            read = self._known[kind] = [kind.read(fact.data, fact.step) for fact in recorded]
+        return list(read)
 
     def fact_kinds(self, prefix: str) -> list[str]:
         """The kinds of facts whose name begins so, in the order in which they first came."""
         return [kind for kind in self._facts if kind.startswith(prefix)]
 
+    def experiments(self, name: str) -> list[ExperimentFact]:
+        """What the experiment of this name recorded, each time it was run."""
+        return [ExperimentFact.read(fact.data, fact.step) for fact in self.facts(f"{PREFIX}{name}")]
+
     def experiment(self, name: str) -> Mapping[str, Any] | None:
         """The result of the experiment of this name; None if it was not run or has no result."""
-        facts = [f.data for f in self.facts(f"experiment.{name}") if f.data.get("status") == "done"]
-        data = facts[-1].get("data") if facts else None
-        return data if isinstance(data, Mapping) else None
+        done = [fact for fact in self.experiments(name) if fact.status == DONE]
+        return done[-1].data if done else None
 
     def exhibits(self, name: str) -> tuple[Exhibit, ...]:
         """The samples that the experiment of this name has shown."""
-        facts = self.facts(f"experiment.{name}")
-        shown = facts[-1].data.get("exhibits") if facts else None
-        listed = shown if isinstance(shown, (list, tuple)) else ()
-        return tuple(Exhibit.from_json(e) for e in listed if isinstance(e, dict))
+        recorded = self.experiments(name)
+        return tuple(Exhibit.from_json(dict(shown)) for shown in recorded[-1].exhibits) if recorded else ()
 
     def unanswered(self, name: str) -> str | None:
         """Why the experiment of this name gave no result, if it was run and gave none."""
-        facts = self.facts(f"experiment.{name}")
-        if not facts or facts[-1].data.get("status") == "done":
+        recorded = self.experiments(name)
+        if not recorded or recorded[-1].status == DONE:
             return None
-        reason = facts[-1].data.get("reason") or "the experiment gave no result"
-        hint = facts[-1].data.get("hint")
-        return f"{reason}; {hint}" if hint else str(reason)
+        reason = recorded[-1].reason or "the experiment gave no result"
+        return f"{reason}; {recorded[-1].hint}" if recorded[-1].hint else reason
 
     def profile(self) -> Profile | None:
         """The profile of the steps, if `clew profile` has recorded one."""
@@ -170,6 +195,11 @@ class RunView:
 
     def events(self, kind: str) -> list[FactLike]:
         return [e for e in self._source.events if e.kind == kind]
+
+    def raised(self, words: str) -> list[Site]:
+        """The user's lines at which an exception with these words was raised."""
+        found = [codec.read(_Exception, e.data) for e in self.events("exception")]
+        return [Site(file=e.user_file, line=e.user_line) for e in found if words in e.message]
 
     @cached_property
     def models(self) -> dict[str, ModelFact]:
@@ -187,7 +217,7 @@ class RunView:
 
     @cached_property
     def _several(self) -> bool:
-        """A root without parameters (a loss module) does not make the names ambiguous."""
+        """Whether several models have parameters; a loss module without any does not make names ambiguous."""
         return sum(1 for model in self.models.values() if model.dims) > 1
 
     def _root(self, site: Site) -> str:
@@ -243,7 +273,7 @@ class RunView:
         return f"{site.op} in {module}" if site.op and not own else module  # an nn.ReLU is its own op
 
     def locate(self, site: Site) -> Site:
-        """The same site with its display name, and the line that made the layer if it has none."""
+        """The site with its display name, and with the line that created the layer if it has none."""
         named = replace(site, module=self.module_name(site))
         if site.file is not None or site.module is None:
             return named
@@ -251,7 +281,7 @@ class RunView:
         return replace(named, file=place.file, line=place.line) if place else named
 
     def _made_at(self, site: Site) -> LayerRow | ModelFact | None:
-        """The layer, or the nearest one around it that the user's own code made."""
+        """The layer, or the nearest one around it that the user's own code created."""
         path = site.module or ""
         while path:
             layer = self.layer_of(replace(site, module=path))

@@ -10,7 +10,7 @@ import numpy as np
 from clew.checks import catalog
 from clew.checks.base import Check
 from clew.checks.causes import Causes, folded, possible_causes
-from clew.checks.custom_checks import broken, from_fact
+from clew.checks.custom_checks import broken, recorded_findings
 from clew.checks.ignore_rules import Rule, rules_of
 from clew.checks.needs import Need, One, fact_kind, fact_kinds, of_experiment, options, text_of
 from clew.checks.proof_verdicts import proven
@@ -19,13 +19,14 @@ from clew.checks.thresholds import in_force
 from clew.checks.trainings import PHASE, RunPart, parts_of
 from clew.checks.wording import listed
 from clew.records.facts.experiment_facts import PREFIX
+from clew.records.facts.run_facts import AnnouncedFact, CustomCheckFact, IgnoreFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.verdict import NEEDS_DATA, NEEDS_EXPERIMENT, NEEDS_PROFILE, Ignored, NotJudged, Verdict
 
-# Kinds of facts that a plain run never has begin so; the command that would record them.
+# Prefixes of the kinds of facts that a plain run never has, and the command that records them.
 OTHER_COMMANDS = {PREFIX: NEEDS_EXPERIMENT, "profile": NEEDS_PROFILE, "data.": NEEDS_DATA}
-MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one screen
+MOST_OTHERS = 8  # further places that are listed one by one; more would not fit on one screen
 
 
 def judge(
@@ -33,12 +34,12 @@ def judge(
 ) -> Verdict:
     """The verdict of all checks on the run as it is now.
 
-    `ignore` adds to what the run itself ignores; thresholds are those it was recorded with. Nothing
-    raises: a check that fails is listed as skipped.
+    `ignore` adds to what the run itself ignores. Thresholds are those that the run was recorded with.
+    Nothing raises: a check that fails is listed as not judged.
     """
     known = catalog.everything()
     asked = in_force(known if checks is None else checks, run)
-    rules = [*rules_of(ignore), *(Rule.read(f.data) for f in run.facts("ignore"))]
+    rules = [*rules_of(ignore), *(Rule.of_fact(fact) for fact in run.known(IgnoreFact))]
     answers = _Answers(run, rules)
     for check in asked:
         if not any(rule.covers(check.name, check.id) for rule in rules):
@@ -51,7 +52,7 @@ def judge(
     answers.ruled_out += withdrawn
     causes = Causes({check.name: check for check in (*known, *asked)}.values())
     ordered = folded(kept, causes)
-    roots = [f for f in ordered if not f.because]  # what follows from them is explained
+    roots = [f for f in ordered if not f.because]  # all other findings follow from these
     cleared = {c.name for c in asked if c.name in answers.ruled_out and _clears(c, run)}
     return Verdict(
         tuple(ordered),
@@ -63,7 +64,7 @@ def judge(
 
 
 class _Answers:
-    """The results so far, sorted by what they mean."""
+    """The answers of the checks so far: findings, not judged, ruled out or ignored."""
 
     def __init__(self, run: RunView, rules: Sequence[Rule]) -> None:
         self.run = run
@@ -90,14 +91,14 @@ class _Answers:
         else:
             self.ruled_out.append(name)
 
-    def has_heard(self, finding: Finding) -> bool:
-        """Whether the check has a finding now, or is ignored."""
+    def has_answer_for(self, finding: Finding) -> bool:
+        """Whether the check of this finding has a finding now, or is ignored."""
         known = {f.check for f in self.findings} | {i.check for i in self.ignored}
         left_out = (r.covers(finding.check, finding.id) or r.covers_finding(finding) for r in self._rules)
         return finding.check in known or any(left_out)
 
     def take_back_or_keep(self, finding: Finding, step: int, reason: str) -> None:
-        """An error that was reported at a step and is no longer seen."""
+        """Add an error that was reported at a step and is no longer found, or why it was withdrawn."""
         self.ruled_out = [name for name in self.ruled_out if name != finding.check]
         self.not_judged = [item for item in self.not_judged if item.check != finding.check]
         if reason:
@@ -110,31 +111,30 @@ class _Answers:
 
 
 def _add_recorded(answers: _Answers, known: set[str]) -> None:
-    """Custom checks that this process does not have: their results at the end of the run."""
-    for fact in answers.run.facts("custom_check"):
-        name = str(fact.data.get("check"))
-        if name not in known:
-            known.add(name)
-            answers.add(name, *from_fact(fact.data))
+    """Add the recorded results of custom checks that this process does not have."""
+    for fact in answers.run.known(CustomCheckFact):
+        if fact.check not in known:
+            known.add(fact.check)
+            answers.add(fact.check, recorded_findings(fact.findings), fact.reason)
 
 
 def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
-    """Errors that were reported during the run and that its checks no longer see at the end.
+    """Add errors that were reported during the run and that its checks no longer find.
 
-    Those who read them must find them in the verdict, or the reason why not.
+    Whoever read such an error must find it in the verdict, or the reason why it is not there.
     """
     by_name = {check.name: check for check in asked}
-    for fact in answers.run.facts("announced"):
-        for finding in from_fact(fact.data)[0]:
+    for fact in answers.run.known(AnnouncedFact):
+        for finding in recorded_findings(fact.findings):
             check = by_name.get(finding.check)
-            if check is not None and not answers.has_heard(finding):
+            if check is not None and not answers.has_answer_for(finding):
                 answers.take_back_or_keep(finding, fact.step, check.withdrawal)
 
 
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     """A check's findings, or why it could not run."""
     missing = [need for need in check.needs if not run.has(need)]
-    elsewhere = _asked_elsewhere([option for need in missing for option in options(need)])
+    elsewhere = _other_command([option for need in missing for option in options(need)])
     if elsewhere:
         return [], elsewhere
     if missing:
@@ -152,7 +152,7 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
 def _by_part(
     check: Check, run: RunView, parts: Sequence[tuple[RunPart, RunView]]
 ) -> tuple[list[Finding], str | None]:
-    """The findings on each part of a run, once for each place, with the parts they apply to."""
+    """The findings on all parts of a run, one for each place, with the parts that it applies to."""
     places: dict[Site, list[tuple[RunPart, Finding]]] = {}
     for part, view in parts:
         for finding in check.diagnose(view):
@@ -161,7 +161,7 @@ def _by_part(
         return [_of_all(found, len(parts)) for found in places.values()], None
     silence = [_silence(check, view) for _, view in sorted(parts, key=lambda pair: -len(pair[0]))]
     if check.scope == PHASE and None not in silence:
-        return _of_whole(check, run)  # too little of each: what they do alike shows in all of them
+        return _of_whole(check, run)  # each part is too short, but together they may show it
     return [], None if None in silence else silence[0]
 
 
@@ -173,14 +173,14 @@ def _of_whole(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
 def _of_all(found: Sequence[tuple[RunPart, Finding]], parts: int) -> Finding:
     worst = min((finding for _, finding in found), key=lambda f: f.severity.rank)
     if len(found) == parts and all(finding == worst for _, finding in found):
-        return worst  # of something that is no part's own
-    ill = list(dict.fromkeys(part for part, _ in found))
-    if len(ill) == parts:
+        return worst  # it is about something that all parts share
+    affected = list(dict.fromkeys(part for part, _ in found))
+    if len(affected) == parts:
         return replace(
             worst, evidence=(*worst.evidence, Evidence(f"the same in all {parts} trainings of this run"))
         )
-    steps = listed([f"{part.first} to {part.end - 1}" for part in ill], 4)
-    told = f"in {len(ill)} of the {parts} trainings of this run: steps {steps}"
+    steps = listed([f"{part.first} to {part.end - 1}" for part in affected], 4)
+    told = f"in {len(affected)} of the {parts} trainings of this run: steps {steps}"
     return replace(worst, evidence=(*worst.evidence, Evidence(told)))
 
 
@@ -192,15 +192,15 @@ def _clears(check: Check, run: RunView) -> bool:
         return False
 
 
-def _asked_elsewhere(wanted: Sequence[One]) -> str | None:
-    """The command that runs this check, where a plain run does not record what it needs."""
+def _other_command(wanted: Sequence[One]) -> str | None:
+    """The command that records what this check needs, where a plain run does not."""
     kinds = [fact_kind(option) or "" for option in wanted]
     commands = [next((c for begin, c in OTHER_COMMANDS.items() if k.startswith(begin)), None) for k in kinds]
     return commands[0] if commands and None not in commands else None
 
 
 def _silence(check: Check, run: RunView) -> str | None:
-    """Why finding nothing does not mean that all is well: as the check or its experiment says."""
+    """Why a check could not judge a run: its experiment's reason, if only that counts, or its own."""
     own = f"{PREFIX}{check.name}"
     ways = [options(need) for need in check.needs if own in fact_kinds([need])]
     alone = any(not any(run.has(one) for one in way if fact_kind(one) != own) for way in ways)
@@ -217,14 +217,14 @@ def _readable(need: Need) -> str:
 
 
 def _located(run: RunView, finding: Finding) -> Finding:
-    """Sites with the names and source lines that a user knows, and the samples that an experiment showed."""
+    """The finding with names and source lines that a user knows, and the samples of its experiment."""
     evidence = tuple(replace(e, site=run.locate(e.site)) if e.site else e for e in finding.evidence)
     shown = finding.exhibits or run.exhibits(finding.check)
     return replace(finding, site=run.locate(finding.site), evidence=evidence, exhibits=shown)
 
 
 def merged(findings: Sequence[Finding]) -> Finding:
-    """One finding for all places of the same fault: the worst comes first, the others become evidence."""
+    """One finding for all places of the same fault: the worst one, with the others as evidence."""
     order = sorted(range(len(findings)), key=lambda n: (findings[n].severity.rank, n))
     lead, others = findings[order[0]], [findings[n] for n in order[1:]]
     if not others:
@@ -259,7 +259,7 @@ def _place(site: Site) -> str:
 
 
 def judged(view: RunView) -> Verdict:
-    """What the checks say that read what was found about the data."""
+    """The verdict of the checks that read what `clew data` found."""
     asked = set(view.fact_kinds("data."))
     checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return judge(view, checks=checks)

@@ -15,14 +15,14 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-FEW = 2_048  # values that sorting is quicker for
+FEW = 2_048  # values, up to which sorting is quicker than partitioning
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
     """Values over steps, ordered by step; a step may occur more than once.
 
-    Slices share memory, so that looking at a window of a long series costs nothing.
+    Slices share memory, so that a window of a long series costs nothing.
     """
 
     signal: str
@@ -35,7 +35,7 @@ class Series:
 
     @property
     def span(self) -> int:
-        """The steps that it covers; fewer than its values where a step has several, as in accumulation."""
+        """How many steps it covers: fewer than values where a step has several, as in accumulation."""
         return int(self.steps[-1] - self.steps[0]) + 1 if len(self) else 0
 
     def _cut(self, where: slice | BoolArray) -> Series:
@@ -62,7 +62,7 @@ class Series:
 
     @property
     def median(self) -> float:
-        """Of the finite values; NaN if there are none. So are `min` and `max`."""
+        """Of the finite values; NaN if there are none. The same holds for `min` and `max`."""
         return self._of_finite(_median)
 
     @property
@@ -93,14 +93,14 @@ class Series:
         return int(self.steps[int(np.argmax(bad))]) if bad.any() else None
 
     def onset(self, bad: BoolArray, sustained: float = 0.9) -> int | None:
-        """First step of the longest stretch, up to the end, of which at least `sustained` is bad."""
+        """The first step from which at least a share of `sustained` is bad, up to the end."""
         counts = np.cumsum(bad[::-1])[::-1]
         lengths = np.arange(len(bad), 0, -1)
         starts = bad & (counts >= sustained * lengths)
         return int(self.steps[int(np.argmax(starts))]) if starts.any() else None
 
     def evidence(self, text: str, n: int = 60) -> Evidence:
-        """At most n points, the smallest and the largest among them."""
+        """The series as evidence: at most n points, including the smallest and the largest."""
         kept = self._cut(self._thinned(n))
         return Evidence(
             text=text,
@@ -123,7 +123,7 @@ class Series:
 
 
 def _median(values: FloatArray) -> np.floating[npt.NBitBase]:
-    """As numpy's, whose own takes ten times as long for a window of a few hundred values."""
+    """As `np.median`, which takes ten times as long for a window of a few hundred values."""
     count = len(values)
     ordered = np.sort(values) if count <= FEW else np.partition(values, [(count - 1) // 2, count // 2])
     middle: np.floating[npt.NBitBase] = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2

@@ -14,14 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from clew.records.facts.run_facts import ThresholdsFact
+
 if TYPE_CHECKING:
     from clew.checks.base import Check
     from clew.checks.run_view import RunView
 
-FACT = "thresholds"
 TABLE = "tool.clew.thresholds"
 
-Limits = TypeVar("Limits")  # a check, or a dataclass that holds some of its thresholds
+Limits = TypeVar("Limits")  # a check, or a dataclass with some of its thresholds
 
 
 @dataclass(frozen=True)
@@ -31,32 +32,28 @@ class ThresholdSetting:
     check: str
     values: Mapping[str, Any]
 
-    @classmethod
-    def read(cls, data: Mapping[str, Any]) -> ThresholdSetting:
-        """From a fact."""
-        values = data.get("values")
-        return cls(str(data.get("check") or ""), values if isinstance(values, Mapping) else {})
-
     def to_json(self) -> dict[str, Any]:
-        """For a fact: numbers and tables of numbers, for nothing else can be a threshold."""
+        """For a fact: only numbers and tables of numbers, since nothing else can be a threshold."""
         return {"check": self.check, "values": _numbers(self.values)}
 
     def is_for(self, check: Check) -> bool:
         return self.check.lower() in (check.name, check.id.lower())
 
     def fitting(self, check: Check) -> ThresholdSetting:
-        """The values that the check can use, under the check's name."""
-        return ThresholdSetting(check.name, {name: v for name, v, wrong in self._tried(check) if not wrong})
+        """Only the values that the check can use, under the check's name."""
+        usable = {name: value for name, value, problems in self._tried(check) if not problems}
+        return ThresholdSetting(check.name, usable)
 
     def problems(self, check: Check) -> list[str]:
         """Why values can't be used, one line each."""
-        return [line for _, _, wrong in self._tried(check) for line in wrong]
+        return [line for _, _, problems in self._tried(check) for line in problems]
 
     def applied(self, check: Check) -> Check:
         """The check with every threshold that fits it."""
         return _changed(check, self.fitting(check).values)
 
     def _tried(self, check: Check) -> Iterator[tuple[str, Any, list[str]]]:
+        """Each name and value, with the reasons why the check can't use it."""
         for name, value in self.values.items():
             yield name, value, list(_problems(check, name, value, f"{TABLE}.{check.name}"))
 
@@ -72,12 +69,12 @@ def _is_number(value: object) -> bool:
 
 def in_force(checks: Iterable[Check], run: RunView) -> list[Check]:
     """The checks with the thresholds that a run was recorded with."""
-    settings = [ThresholdSetting.read(fact.data) for fact in run.facts(FACT)]
+    settings = [ThresholdSetting(fact.check, fact.values) for fact in run.known(ThresholdsFact)]
     return [adjusted(check, settings) for check in checks] if settings else list(checks)
 
 
 def adjusted(check: Check, settings: Iterable[ThresholdSetting]) -> Check:
-    """The check with what of the settings is for it and fits it; the later of two counts."""
+    """The check with the settings that are for it and that it can use; the later of two counts."""
     for setting in settings:
         if setting.is_for(check):
             check = setting.applied(check)
@@ -86,7 +83,7 @@ def adjusted(check: Check, settings: Iterable[ThresholdSetting]) -> Check:
 
 @dataclass(frozen=True)
 class Threshold:
-    """One threshold of a check; those that a check keeps together have a dotted name."""
+    """One threshold of a check; those in a group have a dotted name, `trial.seeds`."""
 
     name: str
     value: int | float
@@ -104,7 +101,7 @@ def described(limits: object, prefix: str = "") -> Iterator[Threshold]:
 
 
 def _comments(kind: type) -> Iterator[tuple[str, str]]:
-    """A field's name and what the comment beside it says, if there is source to read."""
+    """The name of each field and the comment beside it; nothing if the source is not available."""
     try:
         source = inspect.getsource(kind)
     except (OSError, TypeError):

@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.checks.evidence.recorded_facts import whole
 from clew.checks.run_view import FactLike, RunView
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact, OutputFact
+from clew.records.facts.step_facts import OptimizerFact, OptimizerUseFact, SchedulerFact
 from clew.records.site import Site
 
 PHASE = "phase"  # the steps of one set of optimizers
-FIT = "fit"  # the same, of models that were not trained before
+TRAINING = "training"  # the phases in which the same models are trained
 RUN = "run"
 
 LEAST = 20  # steps; an optimizer recreated every few steps does not start a new training each time
 MOST = 24  # parts checked one by one: the first ones, so that earlier findings are repeated
-SENT_ONCE = ("output", "loss")  # facts of a loss call, for each kind of what it gets
-OWNERS = {"optimizer": "index", "optimizer_use": "index", "scheduler": "optimizer"}  # fields of the facts
+# Kinds of facts that are sent once for each loss call and kind of input.
+SENT_ONCE: Mapping[str, type[OutputFact | LossFact]] = {f.fact_kind: f for f in (OutputFact, LossFact)}
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,14 @@ class RunPart:
 def phases(run: RunView) -> list[RunPart]:
     """The phases between which the optimizers changed; one if they never did.
 
-    A new optimizer begins one if from then on no more steps are counted than it (and those that
-    came with it) can make: in a GAN, or where one joins later, the others step on.
+    A new optimizer begins a phase if, from then on, no more steps are counted than it (and those that
+    came with it) can make. In a GAN, or where an optimizer joins later, the others keep stepping.
     """
     arrivals: dict[int, int] = {}
-    for fact in run.facts("optimizer"):
-        index = whole(fact.data.get("index"))
-        if index is not None:
-            arrivals.setdefault(index, fact.step)
-    rates = [series.steps for _, series in run.series("lr")]
+    for fact in run.optimizers:
+        if fact.index is not None:
+            arrivals.setdefault(fact.index, fact.step)
+    rates = [series.steps for _, series in run.series(signals.LR)]
     if len(arrivals) < 2 or not rates:
         return [RunPart(0, run.steps, frozenset(arrivals))]
     steps = np.sort(np.concatenate(rates))
@@ -62,13 +63,13 @@ def phases(run: RunView) -> list[RunPart]:
     return _parts(starts, arrivals, run.steps)
 
 
-def fits(run: RunView) -> list[RunPart]:
-    """The phases, those taken together that go on with the same model."""
+def trainings(run: RunView) -> list[RunPart]:
+    """The phases, with those combined that continue with the same model."""
     found = run.once("phases", phases)
-    seen = {site.root: series for site, series in run.series("mode.training") if site.root is not None}
+    seen = {site.root: series for site, series in run.series(signals.MODE_TRAINING) if site.root is not None}
     kept = [0]
     for part in found[1:]:
-        # The first step of a part may still hold forwards of the one before it.
+        # The first step of a part may still contain forwards of the one before it.
         goes_on = any(s.steps[0] < part.first and (s.steps > part.first).any() for s in seen.values())
         if not goes_on:
             kept.append(part.first)
@@ -77,7 +78,7 @@ def fits(run: RunView) -> list[RunPart]:
 
 
 def _takes_over(step: int, arrivals: Mapping[int, int], steps: npt.NDArray[Any], end: int) -> bool:
-    """Whether those who arrive at a step make all the steps until others arrive."""
+    """Whether the optimizers that arrive at a step make all the steps until others arrive."""
     later = [s for s in arrivals.values() if s > step + 1]
     until = min(later, default=end)
     arrived = sum(step <= s <= step + 1 for s in arrivals.values())
@@ -96,15 +97,15 @@ def parts_of(run: RunView, scope: str) -> list[tuple[RunPart, RunView]]:
     """The parts of a run with a view of each; nothing where there is only one."""
     if scope == RUN:
         return []
-    return run.once(f"parts: {scope}", _phase_views if scope == PHASE else _fit_views)
+    return run.once(f"parts: {scope}", _phase_views if scope == PHASE else _training_views)
 
 
 def _phase_views(run: RunView) -> list[tuple[RunPart, RunView]]:
     return _views(run, run.once("phases", phases))
 
 
-def _fit_views(run: RunView) -> list[tuple[RunPart, RunView]]:
-    return _views(run, fits(run))
+def _training_views(run: RunView) -> list[tuple[RunPart, RunView]]:
+    return _views(run, trainings(run))
 
 
 def _views(run: RunView, parts: Sequence[RunPart]) -> list[tuple[RunPart, RunView]]:
@@ -121,7 +122,7 @@ class _Slice:
         self._run = run
         self._part = part
         self._last = last
-        facts = [f for f in run.source.facts if self._is_own(f)]
+        facts = [f for f in run.source.facts if _optimizer_of(f) in (None, *part.optimizers)]
         within = {_place(f) for f in facts if f.kind in SENT_ONCE and f.step >= part.first}
         # What is sent once for each place may be known from an earlier part, unless it changed.
         self.facts = [
@@ -131,11 +132,6 @@ class _Slice:
             or part.first <= f.step < part.end
             or (f.step < part.first and _place(f) not in within)
         ]
-
-    def _is_own(self, fact: FactLike) -> bool:
-        field = OWNERS.get(fact.kind)
-        owner = whole(fact.data.get(field)) if field and isinstance(fact.data, Mapping) else None
-        return owner is None or owner in self._part.optimizers
 
     @property
     def events(self) -> Sequence[FactLike]:
@@ -156,12 +152,24 @@ class _Slice:
     def series(self, name: str) -> Iterator[tuple[Site, npt.NDArray[Any], npt.NDArray[Any]]]:
         for site, series in self._run.series(name):
             # What is evaluated after the last step of a part is written at the first of the next.
-            late = int(site.phase == "eval" or name.startswith(("metric.", "eval")))
+            late = int(site.phase == "eval" or name.startswith((f"{signals.METRIC.name}.", "eval")))
             first = self._part.first + (late if self._part.first else 0)
             low, high = np.searchsorted(series.steps, [first, self._part.end + late])
             yield site, series.steps[low:high], series.values[low:high]
 
 
-def _place(fact: FactLike) -> tuple[object, ...]:
-    data = fact.data if isinstance(fact.data, Mapping) else {}
-    return fact.kind, str(data.get("kind")), str(data.get("file")), str(data.get("line"))
+def _optimizer_of(fact: FactLike) -> int | None:
+    """The number of the optimizer that a fact is about; None: about none, or it is not known."""
+    if fact.kind == OptimizerFact.fact_kind:
+        return OptimizerFact.read(fact.data).index
+    if fact.kind == OptimizerUseFact.fact_kind:
+        return OptimizerUseFact.read(fact.data).index
+    if fact.kind == SchedulerFact.fact_kind:
+        return SchedulerFact.read(fact.data).optimizer
+    return None
+
+
+def _place(fact: FactLike) -> tuple[str, str, str | None, int | None]:
+    """The loss call that a fact is about."""
+    call = SENT_ONCE[fact.kind].read(fact.data)
+    return fact.kind, call.kind, call.file, call.line

@@ -1,4 +1,4 @@
-"""How findings write lists, counts and shapes."""
+"""How checks write lists, counts, shapes, and what is still missing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def counted(n: int, noun: str) -> str:
-    """`1 layer`, `3 layers`"""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+def too_few(found: int, needed: int, what: str) -> str | None:
+    """Why a check can't judge yet: `needs 20 sampled steps, has 7`. None if there are enough."""
+    return None if found >= needed else f"needs {needed} {what}, has {found}"
 
 
 def shaped(shape: Sequence[int]) -> str:

@@ -6,14 +6,13 @@ Enter at `verbs.py`, which lists the verbs. May import: everything.
 - `data`: `clew data`: the data that the network really gets
 - `demo`: `clew demo`: a small network with two planted faults, trained under `clew run`
 - `explain`: `clew explain`: the documentation of a check
-- `options`: the options of the verbs: those that several have, the groups of them, and what becomes of
-  them
+- `options`: options that several verbs share, alone and in groups, and how their values are passed on
 - `profile`: `clew profile`: where a training script spends its time and memory
 - `replay`: `clew replay`: replays a step that failed, and checks every operation
 - `report`: `clew report`: writes runs into one file that opens anywhere
 - `run`: `clew run`: runs the user's program and records it
 - `runs`: `clew runs`: lists and removes recorded runs
-- `script_targets`: what is to be run: refused in one line if it is not there, before anything is recorded
+- `script_targets`: the script or module to run: refused in one line if it does not exist
 - `show`: `clew show`: inspects a network before training
 - `ui`: `clew ui`: the runs in the browser
 - `verbs`: the commands, and the error for a wrong command line: one clear line, exit code 2

@@ -8,6 +8,7 @@ import click
 
 from clew.cli.options import (
     Refusal,
+    ScriptCommand,
     comma_separated,
     fail_on_warning_option,
     file_option,
@@ -16,15 +17,12 @@ from clew.cli.options import (
     script_group,
     taken,
 )
-from clew.cli.run import BeforeTheScript
 from clew.session.run_options import CheckOptions, RunOptions
 
 
 @click.command(
     "check",
-    cls=BeforeTheScript,
-    context_settings={"allow_interspersed_args": False},
-    options_metavar="[OPTIONS]",
+    cls=ScriptCommand,
     short_help="Test a network with short experiments before a long training.",
 )
 @click.option(

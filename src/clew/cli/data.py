@@ -8,6 +8,7 @@ import click
 
 from clew.cli.options import (
     Refusal,
+    ScriptCommand,
     fail_on_option,
     first_steps_group,
     leave_out_flag,
@@ -15,16 +16,13 @@ from clew.cli.options import (
     script_group,
     taken,
 )
-from clew.cli.run import BeforeTheScript
 from clew.records.data_report import DataOptions
 from clew.session.run_options import RunOptions
 
 
 @click.command(
     "data",
-    cls=BeforeTheScript,
-    context_settings={"allow_interspersed_args": False},
-    options_metavar="[OPTIONS]",
+    cls=ScriptCommand,
     short_help="Show, measure and check the data that a script's loaders return.",
 )
 @click.option(

@@ -1,7 +1,7 @@
-"""The options of the verbs: those that several have, the groups of them, and what becomes of them.
+"""Options that several verbs share, alone and in groups, and how their values are passed on.
 
-An option that two verbs have is declared here once. A verb's own options carry the names of the fields
-of its dataclass in `run_options`, so that nothing is written down a second time to be passed on.
+An option that two verbs have is declared here once. A verb's own options are named after the fields of
+its dataclass in `run_options`, so that passing them on needs no second list.
 """
 
 from __future__ import annotations
@@ -35,6 +35,29 @@ class Refusal(click.ClickException):
     exit_code = 2
 
 
+def no_script(verb: str | None) -> Refusal:
+    """The error where a script is required and none was given."""
+    return Refusal(f"no script given: clew {verb} train.py, or clew {verb} -m package.train")
+
+
+class ScriptCommand(click.Command):
+    """A verb that runs a script: its options end where the script begins; the rest is the script's."""
+
+    allow_interspersed_args = False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A wrong option is most likely one of the script's, put before it."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise Refusal(
+                f"clew {self.name} has no option {error.option_name}; options of the script go after it: "
+                f"clew {self.name} train.py {error.option_name} …"
+            ) from error
+        except click.MissingParameter as error:
+            raise no_script(self.name) from error
+
+
 # -- options that several verbs have --
 
 
@@ -62,7 +85,7 @@ def fail_on_option(function: Command) -> Command:
 
 
 def fail_on_warning_option(function: Command) -> Command:
-    """The same, for a verb that fails unless it is told not to."""
+    """The same, for a verb that fails on warnings by default."""
     return click.option(
         "--fail-on",
         type=click.Choice([*LEVELS.choices, "none"]),
@@ -106,7 +129,7 @@ def leave_out_flag(flag: str, name: str, what: str) -> Callable[[Command], Comma
 
 
 def comma_separated(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Names given one by one or with commas between them, each once."""
+    """Names from repeated options or separated by commas, without repetitions."""
     names = (name.strip().lower() for text in given for name in text.split(","))
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -126,9 +149,9 @@ def group(*options: Callable[[Command], Command]) -> Callable[[Command], Command
 
 
 def script_group(required: bool = True) -> Callable[[Command], Command]:
-    """Of all verbs that run a script: the script with its arguments, and how the run is recorded.
+    """For all verbs that run a script: the script with its arguments, and how the run is recorded.
 
-    A command passes on what it is given to `run_options`.
+    The command passes their values on to `run_options`.
     """
     return group(
         click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m."),
@@ -142,7 +165,7 @@ def script_group(required: bool = True) -> Callable[[Command], Command]:
 
 
 def first_steps_group(seconds: float, what: str) -> Callable[[Command], Command]:
-    """Of the verbs that work on a script's first steps and then end it: how long, what then, and a report."""
+    """For verbs that work on a script's first steps: the time limit, what follows, and the report."""
     return group(
         click.option(
             "--time-limit",
@@ -163,11 +186,11 @@ def first_steps_group(seconds: float, what: str) -> Callable[[Command], Command]
     )
 
 
-# -- what was given --
+# -- what the user gave --
 
 
 def run_options(*, script: str, module: bool, folder: Path | None, **given: Any) -> RunOptions:
-    """What a verb that runs a script was given, for the session; refuses a script that is not there.
+    """The options of a run for the session; refuses a script that does not exist.
 
     `given` are the other fields of `RunOptions`, under the same names.
     """
@@ -180,7 +203,7 @@ def run_options(*, script: str, module: bool, folder: Path | None, **given: Any)
 
 
 def taken(kind: type[Options], given: dict[str, Any]) -> Options:
-    """The options of one verb, out of all that were given: its fields, by their names."""
+    """Take the options of one verb out of all that were given, by the names of its fields."""
     return kind(**{field.name: given.pop(field.name) for field in fields(kind) if field.name in given})
 
 

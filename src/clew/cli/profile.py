@@ -12,31 +12,35 @@ import click
 
 from clew.cli.options import (
     Refusal,
+    ScriptCommand,
     all_flag,
     comma_separated,
     fail_on_option,
     file_option,
     leave_out_flag,
+    no_script,
     run_options,
     runs_folder,
     script_group,
     steps_option,
     taken,
 )
-from clew.cli.run import BeforeTheScript
 from clew.session.run_options import ProfileOptions, RunOptions
 
 if TYPE_CHECKING:
     from clew.store.read.run_reader import RunReader
 
 OF_RUNS = ("show", "full", "exports", "compare")  # flags that ask for runs, not for a script
+FORMATS = ("csv", "chrome", "pstats", "speedscope", "html")
+MOST_SIZES = 32
+LARGEST_SIZE = 1 << 20
 
 
-class ScriptOrRuns(BeforeTheScript):
-    """Options end where a script begins; where runs are asked for, they may also follow them."""
+class ScriptOrRuns(ScriptCommand):
+    """Options must come before a script; where runs are asked for, they may also follow them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with contextlib.suppress(click.UsageError):  # said in the real reading, below
+        with contextlib.suppress(click.UsageError):  # reported by the real parsing, below
             given, _, _ = self.make_parser(ctx).parse_args(list(args))
             ctx.allow_interspersed_args = any(given.get(flag) for flag in OF_RUNS)
         return super().parse_args(ctx, args)
@@ -49,9 +53,9 @@ def show_run(
     from clew.checks.run_view import RunView
     from clew.checks.runner import judge
     from clew.records.tried_changes import recorded, recorded_json
-    from clew.render.profile.attempts_terminal import render_tried
     from clew.render.profile.profile_terminal import render_profile
     from clew.render.profile.recorded_profile import read_profile
+    from clew.render.profile.tried_changes_terminal import render_tried
     from clew.render.run_summary import summarise
     from clew.render.verdict_json import verdict_json, write_json
     from clew.store.read.run_folders import find_run
@@ -71,7 +75,7 @@ def show_run(
 
 def export_run(run: str | None, folder: Path | None, out: Path | None, formats: Sequence[str]) -> int:
     """Write the files of a recorded run's profile, and print their names, one per line."""
-    from clew.render.profile.files.profile_exports import export
+    from clew.render.profile.profile_exports import export
     from clew.render.profile.recorded_profile import read_profile
     from clew.render.safe_text import neutral, short_path
     from clew.store.read.run_folders import find_run
@@ -107,21 +111,15 @@ def compare_runs(
 
 
 def _about(run: RunReader) -> dict[str, Any]:
-    """Its run.json, with the versions that were known only once it ran."""
+    """Its run.json, with the versions that became known only during the run."""
     seen = [fact.data for fact in run.data.facts if fact.kind == "versions"]
     known = run.meta.get("versions")
     first = known if isinstance(known, dict) else {}
     return {**run.meta, "versions": {**first, **(seen[-1] if seen else {})}}
 
 
-FORMATS = ("csv", "chrome", "pstats", "speedscope", "html")
-MOST_SIZES = 32
-LARGEST_SIZE = 1 << 20
-SAY_WHAT = "no script given: clew profile train.py, or clew profile -m package.train"
-
-
 def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Kinds of files that there are."""
+    """Names of known formats; an unknown one is refused."""
     names = comma_separated(ctx, param, given)
     unknown = next((name for name in names if name not in FORMATS), None)
     if unknown is not None:
@@ -130,7 +128,7 @@ def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
 
 
 def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tuple[int, ...]:
-    """`8,16,32` as numbers, each once and in order."""
+    """`8,16,32` as numbers, sorted and without repetitions."""
     texts = [text.strip() for text in (given or "").split(",") if text.strip()]
     try:
         numbers = sorted({int(text) for text in texts})
@@ -146,8 +144,6 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
 @click.command(
     "profile",
     cls=ScriptOrRuns,
-    context_settings={"allow_interspersed_args": False},
-    options_metavar="[OPTIONS]",
     short_help="Show where a training script spends its time and memory.",
 )
 @steps_option
@@ -222,7 +218,7 @@ def command(show: bool, full: bool, exports: bool, compare: bool, **given: Any) 
     if show or full:
         return show_run(_one_run(script, args), folder, full=full, json_path=json_path)
     if script is None:
-        raise Refusal(SAY_WHAT)
+        raise no_script("profile")
     return run_options(profile=taken(ProfileOptions, given), **given)
 
 

@@ -12,11 +12,11 @@ import click
 from clew.cli.options import Refusal, folder_option, json_flag, runs_folder
 
 if TYPE_CHECKING:
-    from clew.labs.replay.repro.rebuilt_step import Again
+    from clew.labs.replay.repro.rebuilt_step import RerunResult
     from clew.labs.replay.step_replay import ReplayAnswer
     from clew.render.verdict.replay_text import Replayed
 
-_WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # what a model given may mend
+_WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # problems that --model may solve
 
 
 @click.command("replay", short_help="Replay the step that became NaN, and check every operation.")
@@ -34,10 +34,10 @@ def command(where: str | None, models: tuple[str, ...], as_json: bool, folder: P
     """Replay a saved step and name the operation that produced the first NaN or infinity.
 
     DIR is a folder that clew run writes to repro/ when a loss or gradient is not finite. You can also
-    give the ID of a run, or nothing for the newest run. The models are created from the program's own
-    source, of which only the definitions are executed. Replay only what you trust: it runs code. The
-    exit code is 1 if the step still fails, 0 if it is finite now, and 3 if the saved step does not show
-    the failure, so that finite values prove nothing.
+    give the ID of a run; without either, the newest run is used. The models are created from the
+    program's own source, of which only the definitions are executed. Replay only what you trust: it runs
+    code. The exit code is 1 if the step still fails, 0 if it is finite now, and 3 if the saved step does
+    not show the failure, so that finite values prove nothing.
 
     \b
       clew replay
@@ -78,7 +78,7 @@ def _place(where: str | None, root: Path) -> Path:
 
 
 def _order(path: Path) -> tuple[int, bool, str]:
-    """The earliest first; of several processes the one whose own loss was wrong."""
+    """The earliest first; of several processes, the one whose own loss was not finite."""
     import json
 
     try:
@@ -120,11 +120,11 @@ def _with_advice(problem: str, models: tuple[str, ...]) -> str:
     return f"{problem}; say how to create the model: --model 'file.py:make()'"
 
 
-def _show(again: Again, found: ReplayAnswer, as_json: bool) -> None:
-    from clew.labs.replay.replay_alarm import to_fact
+def _show(again: RerunResult, found: ReplayAnswer, as_json: bool) -> None:
+    from clew.labs.replay.replay_alarm import culprit_fact
 
     data = again.step.data
-    fact = to_fact(data["where"], found)
+    fact = culprit_fact(data["where"], found).to_json()
     if as_json:
         from clew.render.verdict_json import dumps
 
@@ -144,16 +144,17 @@ def _show(again: Again, found: ReplayAnswer, as_json: bool) -> None:
     render_replay(_replayed(again, fact), stream=sys.stdout)
 
 
-def _replayed(again: Again, fact: dict[str, Any]) -> Replayed:
+def _replayed(again: RerunResult, fact: dict[str, Any]) -> Replayed:
     from clew.checks.evidence.nan_culprit import CulpritReading
+    from clew.records.facts.nan_facts import CulpritFact
     from clew.render.safe_text import short_path
     from clew.render.verdict.replay_text import Replayed
 
     saved = again.step
-    culprit = CulpritReading.read(saved.data["step"], fact)
+    culprit = CulpritReading(CulpritFact.read(fact, saved.data["step"]))
     site = culprit.site
     place = f"{short_path(site.file)}:{site.line}" if site.file else None
-    message = culprit.because(site.module) if culprit.found else None
+    message = culprit.because(site.module) if culprit.fact.found else None
     if message is None and again.bad:
         message = f"{again.problem}; the operation that produced it was not found"
     return Replayed(
@@ -163,13 +164,13 @@ def _replayed(again: Again, fact: dict[str, Any]) -> Replayed:
         message=message,
         place=place,
         evidence=tuple(e.text for e in culprit.evidence()),
-        fix=culprit.fix,
+        fix=culprit.fact.fix,
         notes=tuple(_notes(again, fact)),
         uncovered=None if again.bad else again.problem,
     )
 
 
-def _notes(again: Again, fact: dict[str, Any]) -> Iterator[str]:
+def _notes(again: RerunResult, fact: dict[str, Any]) -> Iterator[str]:
     saved = again.step
     if saved.other_versions:
         yield saved.other_versions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -31,6 +30,7 @@ def size(ctx: click.Context, param: click.Parameter, text: str) -> int:
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
+    help="File to write.",
 )
 @click.option(
     "--notes",
@@ -39,7 +39,14 @@ def size(ctx: click.Context, param: click.Parameter, text: str) -> int:
     help="Markdown file to include as notes.",
 )
 @click.option("--title", help="Title of the report.  [default: the names of the runs]")
-@click.option("--max-size", callback=size, default="10MB", show_default=True, metavar="SIZE")
+@click.option(
+    "--max-size",
+    callback=size,
+    default="10MB",
+    show_default=True,
+    metavar="SIZE",
+    help="Largest size of the file; the resolution is reduced to fit.",
+)
 @click.option("--open", "show", is_flag=True, help="Open the report in a browser.")
 @folder_option
 def command(
@@ -51,8 +58,7 @@ def command(
     show: bool,
     folder: Path | None,
 ) -> int:
-    """Write runs into one HTML file: the view of clew ui with its data inside; needs no network and no
-    server.
+    """Write runs into one HTML file: the pages of clew ui with their data, without a server or a network.
 
     RUN is an ID from clew runs, the start of one, or a path; the newest run by default. Several runs are
     compared.
@@ -62,22 +68,21 @@ def command(
       clew report 20261115-10 20261115-11 --open
     """
     from clew.store.read.run_folders import find_run
-    from clew.web.answers.desk import Desk
+    from clew.web.answers.api_answers import ApiAnswers
     from clew.web.answers.report_file import ReportError, build_report
     from clew.web.runs.run_library import Shelf
 
     root = runs_folder(folder)
     paths = list(dict.fromkeys(find_run(root, name) for name in names or (None,)))
-    desk = Desk(Shelf(paths))
+    answers = ApiAnswers(Shelf(paths))
     try:
-        ids = list(desk.library.scan())
-        chosen = sorted(ids, key=lambda name: paths.index(_among(desk.library.folder(name), paths)))
+        chosen = answers.library.names()
         heading = title or ", ".join(chosen)
-        text = build_report(desk, chosen, notes=_words(notes), limit=max_size, title=heading)
+        text = build_report(answers, chosen, notes=_words(notes), limit=max_size, title=heading)
     except ReportError as error:
         raise Refusal(str(error)) from error
     finally:
-        desk.close()
+        answers.close()
     _write(output, text)
     click.echo(f"{output}  {len(text.encode()) / 1e6:.1f} MB")
     if show:
@@ -85,10 +90,6 @@ def command(
 
         webbrowser.open(output.absolute().as_uri())
     return 0
-
-
-def _among(path: Path, paths: list[Path]) -> Path:
-    return next(each for each in paths if each.absolute() == path)
 
 
 def _words(file: Path | None) -> str:
@@ -100,13 +101,10 @@ def _words(file: Path | None) -> str:
 
 
 def _write(output: Path, text: str) -> None:
-    """Write all or nothing: a report that exists is complete."""
-    aside = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    from clew.render.verdict_json import replace_file
+
     try:
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(output)
+        replace_file(output, text)
     except OSError as error:
         raise Refusal(f"can't write {output}: {error.strerror or error}") from error
-    finally:
-        aside.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ import click
 from clew.cli.options import (
     LEVELS,
     Refusal,
+    ScriptCommand,
     comma_separated,
     fail_on_option,
     file_option,
@@ -37,7 +38,7 @@ def share(ctx: click.Context, param: click.Parameter, text: str) -> float:
 
 
 def known_trackers(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of trackers that installed packages offer; an unknown one is refused."""
+    """Names of trackers from installed packages; an unknown one is refused."""
     names = comma_separated(ctx, param, given)
     if names:
         from clew.session.activities.tracker_feed import TRACKERS
@@ -50,28 +51,9 @@ def known_trackers(ctx: click.Context, param: click.Parameter, given: tuple[str,
     return names
 
 
-class BeforeTheScript(click.Command):
-    """Says what a wrong option most likely is: one of the script's, put before it."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            raise Refusal(
-                f"clew {self.name} has no option {error.option_name}; options of the script go after it: "
-                f"clew {self.name} train.py {error.option_name} …"
-            ) from error
-        except click.MissingParameter as error:
-            raise Refusal(
-                f"no script given: clew {self.name} train.py, or clew {self.name} -m package.train"
-            ) from error
-
-
 @click.command(
     "run",
-    cls=BeforeTheScript,
-    context_settings={"allow_interspersed_args": False},
-    options_metavar="[OPTIONS]",
+    cls=ScriptCommand,
     short_help="Run a training script and report what is wrong.",
 )
 @click.option(
@@ -101,7 +83,7 @@ class BeforeTheScript(click.Command):
     multiple=True,
     callback=known_trackers,
     metavar="NAME",
-    help="Also send the recording to this tracker, from an installed package (a,b or repeated).",
+    help="Also send what is recorded to a tracker from an installed package (a,b or repeated).",
 )
 @fail_on_option
 @script_group()

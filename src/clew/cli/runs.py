@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clew.cli.options import Refusal, folder_option, json_flag, runs_folder
+from clew.records.plural import counted
 
 if TYPE_CHECKING:
     from clew.store.read.run_info import RunInfo
@@ -127,7 +128,7 @@ def remove(
 
         sys.stdout.write(dumps({"removed": [str(path) for path in paths]}))
     else:
-        click.echo(f"removed {len(paths)} run{'' if len(paths) == 1 else 's'}")
+        click.echo(f"removed {counted(len(paths), 'run')}")
     return 0
 
 
@@ -140,14 +141,14 @@ def _chosen(root: Path, names: tuple[str, ...], older_than: float | None, force:
     if older_than is not None:
         before = time.time() - older_than
         old = [run for run in list_runs(root) if run.started is not None and run.started < before]
-        # By age one means what is done with; a run in progress is only removed by name.
+        # An age means runs that have ended; a run in progress is only removed by name.
         chosen += [run.path for run in old if run.state != "running"]
     return list(dict.fromkeys(chosen))
 
 
 def _confirm(paths: list[Path]) -> None:
     if not sys.stdin.isatty():
-        raise Refusal(f"this removes {len(paths)} run(s); add --yes to confirm")
+        raise Refusal(f"this removes {counted(len(paths), 'run')}; add --yes to confirm")
     for path in paths:
         click.echo(f"  {path.name}")
-    click.confirm(f"Remove {len(paths)} run(s)?", abort=True)
+    click.confirm(f"Remove {counted(len(paths), 'run')}?", abort=True)

@@ -1,7 +1,7 @@
-"""What is to be run: refused in one line if it is not there, before anything is recorded.
+"""The script or module to run: refused in one line if it does not exist, before anything is recorded.
 
-Nothing is imported to find out: a package's own code must not run before the program does. Where
-that leaves a doubt, Python gets to say it.
+Nothing is imported to find out: a package's own code must not run before the program does. In case of
+doubt the program is started, and Python reports the error.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 
 from clew.cli.options import Refusal
 
-OWN_WAYS = ("__path__", "meta_path", "sys.modules")  # by which a package may find its modules itself
+OWN_IMPORTS = ("__path__", "meta_path", "sys.modules")  # a package that uses these finds its modules itself
 
 
 def must_exist(script: str) -> None:
-    """Refuse a script that is not there, with a name that comes near."""
+    """Refuse a script that does not exist, and suggest one with a similar name."""
     if os.path.isdir(script) and not _runs(script):
         raise Refusal(f"{script} is a folder without a __main__.py; name the script in it")
     if os.path.exists(script):
@@ -47,7 +47,7 @@ def must_be_found(module: str) -> None:
         with _as_the_program_would():
             missing = _missing(module)
     except (ImportError, ValueError, AttributeError, OSError):
-        return  # an odd name or finder: Python knows what to say about it
+        return  # an odd name or finder: Python reports it best
     if missing is None:
         return
     if os.path.isfile(module):
@@ -59,7 +59,7 @@ def must_be_found(module: str) -> None:
 
 @contextlib.contextmanager
 def _as_the_program_would() -> Iterator[None]:
-    """`python -m` looks into the working folder first; in its place there is Clew's own now."""
+    """`python -m` looks in the working folder first; that entry of `sys.path` is Clew's own now."""
     if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
         yield
         return
@@ -72,7 +72,7 @@ def _as_the_program_would() -> Iterator[None]:
 
 
 def _missing(module: str) -> str | None:
-    """The name that is certainly not there; None if all are, or it can't be told."""
+    """The name that certainly does not exist; None if all exist, or it is not clear."""
     name, *rest = module.split(".")
     spec = importlib.util.find_spec(name)
     for part in (*rest, None):
@@ -81,15 +81,15 @@ def _missing(module: str) -> str | None:
         if part is None and spec.submodule_search_locations is None:
             return None
         name = f"{name}.{part or '__main__'}"
-        if _finds_itself(spec):
+        if _has_own_imports(spec):
             return None
         places = spec.submodule_search_locations
         spec = PathFinder.find_spec(name, list(places)) if places is not None else None
     return name if spec is None else None
 
 
-def _finds_itself(package: ModuleSpec) -> bool:
+def _has_own_imports(package: ModuleSpec) -> bool:
     if package.origin is None or not package.origin.endswith(".py"):
         return package.origin is not None
     text = Path(package.origin).read_text(encoding="utf-8", errors="replace")
-    return any(word in text for word in OWN_WAYS)
+    return any(word in text for word in OWN_IMPORTS)

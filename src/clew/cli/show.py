@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from clew.records.network import Summary
 
-FAILED = 1  # the forward failed, and why was said
+FAILED = 1  # the forward failed; the reason was printed
 
 
 @click.command("show", short_help="Show a network: shapes, parameters, FLOPs, memory, graph.")
@@ -102,15 +102,15 @@ def command(
     except BadInputError as error:
         raise Refusal(str(error)) from error
     except ForwardError as error:
-        from clew.render.network.shape_error_text import render_mishap
+        from clew.render.network.shape_error_text import render_shape_error
 
-        render_mishap(error.mishap, stream=sys.stderr)
+        render_shape_error(error.shape_error, stream=sys.stderr)
         return FAILED
 
 
 @contextmanager
 def printing_aside() -> Iterator[None]:
-    """What the user's program prints goes to stderr, including output of its children and of C code:
+    """Send what the user's program prints to stderr, including output of its children and of C code:
     stdout has only the result.
     """
     with suppress(OSError, ValueError):
@@ -121,14 +121,14 @@ def printing_aside() -> Iterator[None]:
             yield
     finally:
         with suppress(OSError, ValueError):
-            sys.stdout.flush()  # what was written to it past our redirection belongs aside too
+            sys.stdout.flush()  # what bypassed the redirection must go to stderr too
         if kept is not None:
             os.dup2(kept, 1)
             os.close(kept)
 
 
 def _swapped(descriptor: int, other: int) -> int | None:
-    """Let one go where the other does; what it was, or None if either is closed."""
+    """Redirect one descriptor to another; returns a copy of the first, or None if either is closed."""
     kept = None
     try:
         kept = os.dup(descriptor)
@@ -143,14 +143,14 @@ def _swapped(descriptor: int, other: int) -> int | None:
 def _read(
     model: str, inputs: Sequence[str], dims: str | None, dtype: str | None, meta: bool
 ) -> tuple[nn.Module, Any, dict[str, Any]]:
-    from clew.labs.network.model_locator import located
-    from clew.labs.network.network_inputs import arranged, dtype_of, parsed
+    from clew.labs.network.model_locator import locate_model
+    from clew.labs.network.network_inputs import arrange_inputs, dtype_of, parse_input
 
     keywords = {"dims": _dims(dims), "dtype": dtype_of(dtype) if dtype else None}
-    parts = [parsed(text) for text in inputs]  # a mistake there is told before anything is imported
+    parts = [parse_input(text) for text in inputs]  # a mistake there is reported before anything is imported
     with printing_aside():
-        built = located(model, meta=meta)
-    return built, arranged(built, parts), keywords
+        built = locate_model(model, meta=meta)
+    return built, arrange_inputs(built, parts), keywords
 
 
 def _show(
@@ -174,14 +174,14 @@ def _show(
         from clew.render.network.summary_table import render_summary
 
         render_summary(found, stream=sys.stdout, depth=depth, expand=expand)
-    return FAILED if found.mishap is not None else 0
+    return FAILED if found.shape_error is not None else 0
 
 
 def _write_graph(
     model: nn.Module, given: Any, keywords: dict[str, Any], path: Path, colour: str, expand: bool
 ) -> int:
     from clew.api.graph import graph
-    from clew.render.bundle import BundleNotBuilt
+    from clew.render.html_bundle import BundleNotBuilt
     from clew.render.network.graph_files import GraphFormatError, render_tree, write_graph
 
     with printing_aside():

@@ -62,9 +62,10 @@ def command(
       clew ui /data/runs --port 0 --no-open
       clew ui --root-path /clew --allow-host jupyter.example.org
     """
-    from clew.render.bundle import index_file
-    from clew.web.answers.desk import Desk
-    from clew.web.gate import new_token
+    from clew.render.html_bundle import index_file
+    from clew.render.stderr_messages import say
+    from clew.web.access_control import new_token
+    from clew.web.answers.api_answers import ApiAnswers
     from clew.web.server import address, bind, serve, tunnel
 
     root = _existing(runs_folder(folder))
@@ -81,22 +82,22 @@ def command(
 
     def ready() -> None:
         if not local:
-            _say("clew: warning: open to the network, unencrypted; anyone with the address can see all runs")
+            say("clew: warning: open to the network, unencrypted; anyone with the address can see all runs")
         print(link, flush=True)
-        _say(f"clew: showing {root}; press Ctrl-C to stop")
-        _say(f"clew: from another machine: run {tunnel(number)}  then open the address above")
+        say(f"clew: showing {root}; press Ctrl-C to stop")
+        say(f"clew: from another machine: run {tunnel(number)}  then open the address above")
         if index_file() is None:
-            _say("clew: warning: the page is not built; run scripts/build-ui")
+            say("clew: warning: the page is not built; run scripts/build-ui")
         if not no_open and has_screen():
             _open(link)
 
     names = allow_host if local else (*allow_host, host, *_own_names())
-    serve(Desk.at(root), sock, token, hosts=names, any_address=not local, prefix=root_path, ready=ready)
+    serve(ApiAnswers.at(root), sock, token, hosts=names, any_address=not local, prefix=root_path, ready=ready)
     return 0
 
 
 def _existing(root: Path) -> Path:
-    """The folder; a project's folder stands for the runs in it. One that is not there yet may come."""
+    """The folder; a project's folder stands for the runs in it. It need not exist yet."""
     inner = root / ".clew" / "runs"
     if root.exists() and not root.is_dir():
         raise Refusal(f"{root} is not a folder; name one that contains runs, such as .clew/runs")
@@ -117,7 +118,7 @@ def _own_names() -> tuple[str, ...]:
 
 
 def has_screen() -> bool:
-    """Whether a browser would show up before the person: not far away, nor in this very terminal."""
+    """Whether a browser would open on the user's screen: not on a remote machine, nor in this terminal."""
     if os.environ.get("SSH_CONNECTION"):
         return False
     shown = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -125,12 +126,8 @@ def has_screen() -> bool:
 
 
 def _open(link: str) -> None:
-    """In a thread: some browsers keep whoever opens them waiting."""
+    """In a thread: some browsers block until they are closed."""
     import threading
     import webbrowser
 
     threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -83,7 +83,7 @@ def clew(ctx: click.Context, version: bool) -> int | None:
 
 
 def interpret(arguments: Sequence[str]) -> int | RunOptions:
-    """Do what was asked and give the exit code; or, for a program to be run, what to run."""
+    """Run a command and return its exit code; for a verb that runs a program, the options of the run."""
     try:
         result = clew.main(list(arguments), prog_name="clew", standalone_mode=False)
         sys.stdout.flush()
@@ -93,7 +93,7 @@ def interpret(arguments: Sequence[str]) -> int | RunOptions:
         return _refuse(str(error), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
         return _refuse("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # `clew runs | head`: who reads has read enough
+    except BrokenPipeError:  # `clew runs | head`: the reader has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return result if isinstance(result, (int, RunOptions)) else 0

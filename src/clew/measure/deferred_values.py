@@ -7,8 +7,10 @@ transfer per device), and only then written. On the CPU nothing is deferred.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,12 +67,25 @@ class Late:
         else:
             self.add(value, lambda values: write(float(values[0])))
 
+    def row(self, values: Tensor) -> Any:
+        """The values as a float64 array; NaN until they have arrived."""
+        row = np.full(values.numel(), np.nan)
+        if on_host(values):
+            row[:] = values.numpy()
+        else:
+            self.add(values, partial(_fill, row))
+        return row
+
     def stats(self, tensor: Tensor, row: Any) -> None:
         """Fill `row[:7]` with a tensor's statistics."""
         if on_host(tensor):
             tensor_stats(tensor, out=row[:7])
         else:
             self.add(tensor_stats_async(tensor), lambda values: void(resolve(values, row)))
+
+
+def _fill(row: Any, values: Tensor) -> None:
+    row[:] = values.numpy()
 
 
 def void(_: object) -> None:

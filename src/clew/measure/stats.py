@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,10 @@ import torch
 from torch import Tensor
 
 from clew.measure import stats_torch
-from clew.measure.kernel import compiled_library as _kernel
-from clew.measure.plain_values import UNREADABLE, as_base, readable
-from clew.measure.readable_tensors import PLAIN, has_values
+from clew.measure.kernel.compiled_library import Kernel, Team, load
+from clew.measure.readable_tensors import PLAIN, UNREADABLE, as_base, has_values, readable
 from clew.measure.stats_torch import resolve
-from clew.measure.torch_threads import Team
+from clew.records.signal_types import STATISTICS
 
 __all__ = [
     "STAT_NAMES",
@@ -38,13 +38,16 @@ __all__ = [
     "tensor_stats_at",
 ]
 
-STAT_NAMES = ("mean", "std", "min", "max", "norm", "zeros", "nonfinite")
+STAT_NAMES = tuple(statistic.name for statistic in STATISTICS)
 
-KERNEL = _kernel.load()
+KERNEL = load()
 TEAM = Team(KERNEL)
 DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _OutRow = ctypes.c_double * len(STAT_NAMES)
 _HistRow = ctypes.c_uint8 * stats_torch.BINS
+
+_natives = KERNEL.natives if KERNEL is not None else None
+_read_number = _natives.function("number") if _natives is not None else None
 
 
 def kernel_available() -> bool:
@@ -232,7 +235,7 @@ def _is_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     return True
 
 
-def _dead_by_kernel(kernel: _kernel.Kernel, t: Tensor, unit_dim: int) -> float:
+def _dead_by_kernel(kernel: Kernel, t: Tensor, unit_dim: int) -> float:
     if not _is_dense(t.shape, t.stride()):
         t = t.detach().contiguous()
     units = t.shape[unit_dim]
@@ -272,3 +275,68 @@ def _fill_nan(out: int, hist: int | None) -> float:
     if hist is not None:
         ctypes.memset(hist, 0, stats_torch.BINS)
     return math.nan
+
+
+def number(value: Any) -> float | None:
+    """The number in a plain tensor in host memory; None for anything else. Called before every backward."""
+    if type(value) is not Tensor or value.is_neg():  # the memory does not show that a view is negated
+        return None
+    found: float | None = _read_number(value) if _read_number is not None else None
+    if found is None and value.is_cpu and value.numel() == 1:
+        found = float(value.item())
+    return found
+
+
+class Matrix(ctypes.Structure):
+    """Where the rows are; same layout as in kernel.c."""
+
+    _fields_ = [
+        ("out", ctypes.c_void_p),
+        ("stride", ctypes.c_int64),
+        ("hist", ctypes.c_void_p),
+    ]
+
+
+class _Layer(ctypes.Structure):
+    """What is known of one layer; same layout as in kernel.c."""
+
+    _fields_ = [
+        ("matrix", ctypes.c_void_p),
+        ("slot", ctypes.c_int64),
+        ("lo", ctypes.c_double),
+        ("hi", ctypes.c_double),
+        ("unit", ctypes.c_int32),
+        ("dims", ctypes.c_int32),
+        ("shares", ctypes.c_int32),
+    ]
+
+
+class KernelRow:
+    """Fills one row of a matrix with the statistics of a layer, in one kernel call.
+
+    The matrix must outlive it.
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        slot: int,
+        shares: bool,
+        lo: float = -math.inf,
+        hi: float = math.inf,
+        unit_dim: int | None = None,
+        dims: int = 0,
+    ) -> None:
+        """`shares`: there is room for the shares of dead units (along `unit_dim`) and of saturated values."""
+        unit = -1 if unit_dim is None else unit_dim % dims
+        self._layer = _Layer(ctypes.addressof(matrix), slot, lo, hi, unit, dims, shares)
+        natives = KERNEL.natives if KERNEL is not None else None
+        self._fill: Callable[[Tensor], bool] | None = None
+        if natives is not None:
+            self._fill = natives.function("measure", ctypes.addressof(self._layer))
+
+    def fill(self, tensor: Tensor) -> bool:
+        """Fill the row. Returns False if the kernel cannot read the tensor."""
+        fill = self._fill
+        # The memory does not show that a view is negated.
+        return fill is not None and type(tensor) is Tensor and not tensor.is_neg() and fill(tensor)

@@ -1,4 +1,4 @@
-"""Plain data that crosses rooms: no torch, no formatting.
+"""Plain data that crosses rooms: no torch.
 
 Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 
@@ -12,8 +12,9 @@ Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 - `loader_speed`: loader speed: how fast data comes, how large it is, and what is wasted, for rendering
   and checks
 - `network`: structure of a network: modules, ops, shapes, memory and graph, as plain data for rendering
-- `register_page`: tables of docs/signals.md, generated from the register; `scripts/docs` inserts them
-  between their marks
+- `plural`: counts in words: `1 step`, `1,234 steps`
+- `register_page`: all kinds of facts in order, and the tables of docs/signals.md that `scripts/docs`
+  generates from the registers
 - `sample_views`: samples and batches in a readable form: plain data for rendering. No torch here
 - `signal_types`: types of the signal register: signal, family of signals, group and chart
 - `signals`: the register of signals: every series that Clew records, its unit, site, meaning and place in

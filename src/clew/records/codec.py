@@ -8,8 +8,9 @@ own (`class`), `SPARSE` leaves it out if it is None, and `UNWRITTEN` always.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields, is_dataclass
+from functools import cache, partial
 from typing import Any, TypeVar, get_type_hints
 
 KEY, SPARSE, UNWRITTEN = "key", "sparse", "unwritten"
@@ -38,7 +39,12 @@ def key_of(known: Field[Any]) -> str:
 def plain(value: Any) -> Any:
     """Dataclasses, mappings and sequences as JSON types."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {key_of(f): plain(getattr(value, f.name)) for f in fields(value) if _is_written(value, f)}
+        data = {}
+        for name, key, left_out_if_none in _written_fields(type(value)):
+            item = getattr(value, name)
+            if item is not None or not left_out_if_none:
+                data[key] = plain(item)
+        return data
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -46,14 +52,15 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _is_written(value: Any, known: Field[Any]) -> bool:
-    if known.metadata.get(UNWRITTEN):
-        return False
-    return not known.metadata.get(SPARSE) or getattr(value, known.name) is not None
+@cache
+def _written_fields(kind: type) -> list[tuple[str, str, bool]]:
+    """For each field that is written: its name, its name in the JSON, and whether None is left out."""
+    written = [known for known in fields(kind) if not known.metadata.get(UNWRITTEN)]
+    return [(known.name, key_of(known), bool(known.metadata.get(SPARSE))) for known in written]
 
 
 T = TypeVar("T")
-_KNOWN: dict[Any, dict[str, Any]] = {}  # looking up the type hints of a class takes longer than reading it
+Convert = Callable[[Any], Any]  # a value to the type of a field; _MISFIT if that is not possible
 
 
 def read(kind: type[T], data: Mapping[str, Any]) -> T:
@@ -61,37 +68,74 @@ def read(kind: type[T], data: Mapping[str, Any]) -> T:
 
     Raises TypeError if a field without default is missing.
     """
-    if kind not in _KNOWN:
-        _KNOWN[kind] = get_type_hints(kind)
-    hints = _KNOWN[kind]
-    own = fields(kind)  # type: ignore[arg-type]
-    known = {key_of(f): f.name for f in own if not f.metadata.get(UNWRITTEN)}
-    made = {known[k]: _fitting(hints[known[k]], value) for k, value in data.items() if k in known}
-    return kind(**{name: value for name, value in made.items() if value is not _MISFIT})
+    known, made = _read_fields(kind), {}  # type: ignore[arg-type]
+    for key, value in data.items():
+        if key in known:
+            name, convert = known[key]
+            fitted = convert(value)
+            if fitted is not _MISFIT:
+                made[name] = fitted
+    return kind(**made)
+
+
+@cache
+def _read_fields(kind: type) -> dict[str, tuple[str, Convert]]:
+    """By their names in the JSON: the names of the fields, and what converts their values.
+
+    Looking up the type hints of a class takes longer than reading it.
+    """
+    hints = get_type_hints(kind)
+    return {key: (name, _converter(hints[name])) for name, key, _ in _written_fields(kind)}
 
 
 _MISFIT: Any = object()
 
 
-def _fitting(hint: Any, value: Any) -> Any:
-    """Convert the value to the hinted type; _MISFIT if that is not possible."""
+@cache
+def _converter(hint: Any) -> Convert:
+    """What converts a value to the hinted type."""
     origin = getattr(hint, "__origin__", None)
     inner: tuple[Any, ...] = getattr(hint, "__args__", ())
     if is_dataclass(hint) and isinstance(hint, type):
-        return _of_dataclass(hint, value)
+        return partial(_of_dataclass, hint)
     if origin is tuple or (isinstance(hint, type) and issubclass(hint, tuple)):
-        return _of_named_tuple(hint, value) if hasattr(hint, "_fields") else _of_tuple(inner, value)
+        return partial(_of_named_tuple, hint) if hasattr(hint, "_fields") else _tuple_converter(inner)
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        fits = isinstance(value, Mapping)
-        return {k: v for k, v in value.items() if _fitting(inner[1], v) is not _MISFIT} if fits else _MISFIT
+        return partial(_of_mapping, _converter(inner[1]))
     if inner and origin is None:  # X | None
-        fitted = (_fitting(one, value) for one in inner)
-        return next((one for one in fitted if one is not _MISFIT), _MISFIT)
-    if hint is type(None):
-        return value if value is None else _MISFIT
+        return partial(_of_any, [_converter(one) for one in inner])
     if hint is float or hint is int:
-        return _of_number(hint, value)
-    return value if hint is Any or (isinstance(hint, type) and isinstance(value, hint)) else _MISFIT
+        return partial(_of_number, hint)
+    if hint is Any:
+        return _unchanged
+    return partial(_of_kind, hint) if isinstance(hint, type) else _misfit
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _misfit(value: Any) -> Any:
+    return _MISFIT
+
+
+def _of_kind(kind: type, value: Any) -> Any:
+    return value if isinstance(value, kind) else _MISFIT
+
+
+def _of_any(converters: list[Convert], value: Any) -> Any:
+    """The first of several types that fits."""
+    for convert in converters:
+        fitted = convert(value)
+        if fitted is not _MISFIT:
+            return fitted
+    return _MISFIT
+
+
+def _of_mapping(convert: Convert, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return _MISFIT
+    return {key: item for key, item in value.items() if convert(item) is not _MISFIT}
 
 
 def _of_number(hint: type[int] | type[float], value: Any) -> Any:
@@ -106,7 +150,7 @@ def _of_number(hint: type[int] | type[float], value: Any) -> Any:
 
 
 def _of_named_tuple(kind: Any, value: Any) -> Any:
-    fitted = _of_tuple(tuple(get_type_hints(kind).values()), value)
+    fitted = _tuple_converter(tuple(get_type_hints(kind).values()))(value)
     return fitted if fitted is _MISFIT else kind(*fitted)
 
 
@@ -119,18 +163,28 @@ def _of_dataclass(kind: type, value: Any) -> Any:
         return _MISFIT
 
 
-def _of_tuple(inner: tuple[Any, ...], value: Any) -> Any:
+@cache
+def _tuple_converter(inner: tuple[Any, ...]) -> Convert:
+    """What converts to a tuple of these types, or of one type and any length."""
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        return partial(_of_any_length, _converter(inner[0]), inner[0] is int)
+    return partial(_of_length, [_converter(hint) for hint in inner])
+
+
+def _of_any_length(convert: Convert, whole: bool, value: Any) -> Any:
+    """Leaves out what does not fit, unless `whole`: a shape without one of its sizes is another shape."""
     if not isinstance(value, (list, tuple)):
         return _MISFIT
-    if len(inner) == 2 and inner[1] is Ellipsis:
-        fitted = tuple(_fitting(inner[0], v) for v in value)
-        if inner[0] is int and _MISFIT in fitted:
-            return _MISFIT  # a shape without one of its sizes is another shape
-        return tuple(one for one in fitted if one is not _MISFIT)
-    if len(inner) != len(value):
+    fitted = [convert(item) for item in value]
+    kept = tuple(one for one in fitted if one is not _MISFIT)
+    return _MISFIT if whole and len(kept) < len(fitted) else kept
+
+
+def _of_length(converters: list[Convert], value: Any) -> Any:
+    if not isinstance(value, (list, tuple)) or len(converters) != len(value):
         return _MISFIT
-    fitted = tuple(_fitting(hint, v) for hint, v in zip(inner, value, strict=True))
-    return _MISFIT if _MISFIT in fitted else fitted
+    fitted = tuple(convert(item) for convert, item in zip(converters, value, strict=True))
+    return _MISFIT if any(one is _MISFIT for one in fitted) else fitted
 
 
 def json_float(value: float) -> float | str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from clew.records.dataset_survey import Between, DatasetSurvey
 from clew.records.finding import Finding
 from clew.records.loader_speed import MeasuredLoader
-from clew.records.sample_views import PipelineLook, SamplePath, ValueView
+from clew.records.sample_views import LoaderView, SamplePath, ValueView
 from clew.records.verdict import Verdict
 
 
@@ -16,7 +16,7 @@ from clew.records.verdict import Verdict
 class Report:
     """One entry per loader, the training loader first; what was not asked for is empty."""
 
-    looks: tuple[PipelineLook, ...] = ()
+    loaders: tuple[LoaderView, ...] = ()
     measured: tuple[MeasuredLoader, ...] = ()
     surveys: tuple[DatasetSurvey, ...] = ()
     betweens: tuple[Between, ...] = ()
@@ -33,12 +33,16 @@ class Report:
     @property
     def samples(self) -> tuple[ValueView, ...]:
         """The samples as the datasets return them."""
-        return tuple(sample for shown in self.looks for sample in shown.samples)
+        return tuple(sample for shown in self.loaders for sample in shown.samples)
 
     @property
     def speeds(self) -> MeasuredLoader | None:
         """Speeds of the training loader."""
         return self.measured[0] if self.measured else None
+
+    def measured_of(self, shown: LoaderView) -> list[MeasuredLoader]:
+        """What was measured about this loader."""
+        return [one for one in self.measured if (one.loader, one.line) == (shown.name, shown.line)]
 
     @property
     def survey(self) -> DatasetSurvey | None:
@@ -48,7 +52,7 @@ class Report:
     @property
     def way(self) -> SamplePath | None:
         """The stages of the sample that was asked for."""
-        return next((shown.way for shown in self.looks if shown.way is not None), None)
+        return next((shown.way for shown in self.loaders if shown.way is not None), None)
 
 
 @dataclass(frozen=True)

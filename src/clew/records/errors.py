@@ -2,7 +2,7 @@
 
 ClewError
 ├── CannotExamine      also a ValueError: a model, loss or batch that do not go together
-└── CannotLook         also a ValueError: what is no loader, dataset or batch
+└── CannotRead         also a ValueError: samples or batches that an object does not have
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ class CannotExamine(ClewError, ValueError):  # noqa: N818 - reads as what it is
     """The loss of the first batch cannot be computed from the given objects."""
 
 
-class CannotLook(ClewError, ValueError):  # noqa: N818 - reads as what it is
-    """The given object contains no samples or batches."""
+class CannotRead(ClewError, ValueError):  # noqa: N818 - reads as what it is
+    """Samples or batches are not available from the given object; the message says why."""

@@ -228,19 +228,3 @@ class MeasuredLoader:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MeasuredLoader:
         return read(cls, data)
-
-    @classmethod
-    def from_facts(cls, facts: Mapping[str, Mapping[str, Any]]) -> MeasuredLoader:
-        """Read the facts of one loader; what does not fit is left out."""
-        where: Mapping[str, Any] = next(iter(facts.values()), {})
-        parts = {FACTS[kind]: data.get("measured") for kind, data in facts.items() if kind in FACTS}
-        return read(cls, {**{k: where.get(k) for k in ("loader", "file", "line")}, **parts})
-
-
-FACTS = {
-    "data.speed": "speeds",
-    "data.stages": "stages",
-    "data.sizes": "sizes",
-    "data.sweep": "sweep",
-    "data.padding": "paddings",
-}

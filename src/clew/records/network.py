@@ -133,7 +133,7 @@ class ModuleFrame:
 
 
 @dataclass(frozen=True)
-class Mishap:
+class ShapeError:
     """A forward that failed: where, with which inputs, and what would help."""
 
     error: str  # type and message, as torch reports it
@@ -163,7 +163,7 @@ class Summary:
     computed: bool  # False: traced without computing any value
     dims: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
-    mishap: Mishap | None = None
+    shape_error: ShapeError | None = None
     findings: tuple[Finding, ...] = ()  # findings of the checks that need no training
     not_judged: tuple[NotJudged, ...] = ()  # those checks that could not decide, and why
 
@@ -173,8 +173,9 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """The shape of `clew show --json`."""
+        data = asdict(replace(self, findings=(), not_judged=()))
         return {
-            **asdict(replace(self, findings=(), not_judged=())),
+            **{"mishap" if key == "shape_error" else key: value for key, value in data.items()},
             "findings": [finding.to_json() for finding in self.findings],
             "not_judged": [entry.to_json() for entry in self.not_judged],
             "parameters": self.parameters,

@@ -3,11 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
 
-from clew.records.facts.fact_register import FACTS
+from clew.records.facts import (
+    document_facts,
+    experiment_facts,
+    loader_facts,
+    loss_facts,
+    model_facts,
+    nan_facts,
+    profile_facts,
+    run_facts,
+    step_facts,
+)
+from clew.records.facts.experiment_facts import PREFIX, ExperimentFact
+from clew.records.facts.fact import TypedFact
 from clew.records.signal_types import STATISTICS, Signal, TensorSignals
 from clew.records.signals import REGISTER
+
+ROOMS = (
+    model_facts,
+    step_facts,
+    loss_facts,
+    nan_facts,
+    run_facts,
+    experiment_facts,
+    profile_facts,
+    loader_facts,
+    document_facts,
+)
+
+
+def _kinds(module: ModuleType) -> Iterator[type[TypedFact]]:
+    for value in vars(module).values():  # a class without a kind is the base of several
+        if not isinstance(value, type) or not issubclass(value, TypedFact):
+            continue
+        if value.__module__ == module.__name__ and hasattr(value, "fact_kind"):
+            yield value
+
+
+FACTS = {kind.fact_kind: kind for module in ROOMS for kind in _kinds(module)}
+
+
+def find_fact(kind: str) -> type[TypedFact] | None:
+    """The dataclass of a kind of fact; an unknown experiment has the fields of all experiments."""
+    known = FACTS.get(kind)
+    return ExperimentFact if known is None and kind.startswith(PREFIX) else known
+
 
 NUMBER = "number"  # the unit of a signal without one
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.records.codec import json_float, plain, read
@@ -46,7 +46,7 @@ class ValueView:
 
 
 @dataclass(frozen=True)
-class StageLook:
+class StageView:
     """The output of one stage for a sample."""
 
     name: str
@@ -61,6 +61,11 @@ class StageLook:
     look: ValueView | None = None  # of its output
     error: str = ""
 
+    def differs_from(self, before: StageView | None) -> bool:
+        """Whether its output looks different from that of the stage before."""
+        pair = (self.look, before.look if before is not None else None)
+        return pair[0] is None or pair[1] is None or pair[0].data != pair[1].data
+
 
 @dataclass(frozen=True)
 class SamplePath:
@@ -68,12 +73,12 @@ class SamplePath:
 
     index: int
     seed: int = 0
-    stages: tuple[StageLook, ...] = ()
+    stages: tuple[StageView, ...] = ()
     error: str = ""
 
 
 @dataclass(frozen=True)
-class PipelineLook:
+class LoaderView:
     """One loader: what it is, and what it delivers."""
 
     name: str
@@ -103,7 +108,7 @@ class PipelineLook:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PipelineLook:
+    def from_json(cls, data: Mapping[str, Any]) -> LoaderView:
         return read(cls, {"name": "", **data})
 
     def to_fact(self) -> dict[str, Any]:
@@ -136,11 +141,15 @@ class Failure:
     look: ValueView | None = None  # the sample, or the input of the failing stage
     details: tuple[str, ...] = ()  # "sample 4: 3×30×32", …
     hint: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = _finite(plain(self))
         return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Failure:
+        return read(cls, {"kind": "", "error": "", **data})
 
 
 def _finite(value: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 HISTOGRAM = re.compile(r"(.+)\.log2hist\.(\d\d)")
 SIGNED = re.compile(r"(.+)\.histogram\.(lo|hi|\d\d)")
@@ -33,6 +34,19 @@ class Chart:
     compared: int | None = None  # position of this chart when runs are compared; None: only on request
 
 
+MapScale = Literal["log", "linear", "share", "diverging"]
+
+
+@dataclass(frozen=True)
+class LayerHeatMap:
+    """A map of layers × steps on the page of layers, one colour per value."""
+
+    position: int  # in the list of maps
+    scale: MapScale
+    good: tuple[float, float] | None = None  # range of the values in a healthy run
+    kept: bool = False  # a small report, too, has the series of each layer
+
+
 @dataclass(frozen=True)
 class Signal:
     """A named series of numbers: what is recorded, where, when, and how the browser shows it."""
@@ -47,6 +61,7 @@ class Signal:
     chart: Chart | None = None  # on the charts page; None: only in the list of all signals
     line: str = ""  # its name in a chart that it shares; empty: the series' label
     glance: bool = False  # shown beside a layer in the graph
+    layer_map: LayerHeatMap | None = None  # on the page of layers; None: not offered there
 
     @property
     def written(self) -> str:
@@ -108,6 +123,7 @@ class TensorSignals:
     log2hist: bool = False  # a histogram by powers of two in 32 bins, as 255ths
     histogram: bool = False  # a signed histogram in 40 bins, on few of the sampled steps
     glance: tuple[str, ...] = ()  # the statistics that are shown beside a layer in the graph
+    layer_maps: tuple[tuple[str, LayerHeatMap], ...] = ()  # by statistic, where the page of layers has one
     signals: tuple[Signal, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +139,7 @@ class TensorSignals:
             when=self.when,
             site=self.site,
             glance=statistic.name in self.glance,
+            layer_map=dict(self.layer_maps).get(statistic.name),
         )
 
     @property

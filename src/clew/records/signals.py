@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clew.records.signal_types import Chart, Family, Group, Signal, TensorSignals, is_histogram
+from clew.records.signal_types import Chart, Family, Group, LayerHeatMap, Signal, TensorSignals, is_histogram
 
 EVERY_STEP = "every step"
 SAMPLED = "sampled steps"
@@ -315,6 +315,12 @@ ACTIVATION = TensorSignals(
     log2hist=True,
     histogram=True,
     glance=("mean", "std"),
+    layer_maps=(
+        ("std", LayerHeatMap(4, "log", kept=True)),
+        ("mean", LayerHeatMap(5, "diverging", kept=True)),
+        ("zeros", LayerHeatMap(9, "share")),
+        ("nonfinite", LayerHeatMap(10, "log")),
+    ),
 )
 ACTIVATION_DEAD_FRACTION = Signal(
     "activation.dead_fraction",
@@ -324,6 +330,7 @@ ACTIVATION_DEAD_FRACTION = Signal(
     "share",
     site=MODULE,
     glance=True,
+    layer_map=LayerHeatMap(3, "share", (0, 0.4), kept=True),
 )
 ACTIVATION_SATURATED = Signal(
     "activation.saturated",
@@ -333,6 +340,7 @@ ACTIVATION_SATURATED = Signal(
     "share",
     site=MODULE,
     glance=True,
+    layer_map=LayerHeatMap(6, "share", (0, 0.4), kept=True),
 )
 GRADIENT = TensorSignals(
     "gradient",
@@ -343,6 +351,12 @@ GRADIENT = TensorSignals(
     log2hist=True,
     histogram=True,
     glance=("norm",),
+    layer_maps=(
+        ("norm", LayerHeatMap(1, "log", kept=True)),
+        ("std", LayerHeatMap(11, "log")),
+        ("zeros", LayerHeatMap(12, "share")),
+        ("nonfinite", LayerHeatMap(13, "log")),
+    ),
 )
 WEIGHT = TensorSignals(
     "weight",
@@ -353,6 +367,7 @@ WEIGHT = TensorSignals(
     log2hist=True,
     histogram=True,
     glance=("norm",),
+    layer_maps=(("norm", LayerHeatMap(14, "log", kept=True)), ("std", LayerHeatMap(15, "log"))),
 )
 UPDATE = TensorSignals(
     "update",
@@ -361,6 +376,7 @@ UPDATE = TensorSignals(
     "statistics of the change that the step made",
     PARAMETER,
     log2hist=True,
+    layer_maps=(("norm", LayerHeatMap(16, "log")),),
 )
 UPDATE_RATIO = Signal(
     "update.ratio",
@@ -369,6 +385,7 @@ UPDATE_RATIO = Signal(
     "norm of the update divided by norm of the value; from up to 16,384 elements in evenly spaced blocks",
     site=PARAMETER,
     glance=True,
+    layer_map=LayerHeatMap(2, "log", (1e-4, 1e-2), kept=True),
 )
 
 # -- inputs of the model --

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 import zlib
 from collections.abc import Sequence
@@ -80,6 +81,12 @@ def png(image: Image) -> bytes:
         (b"IEND", b""),
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
+
+
+def data_uri(image: Image, largest: int) -> str:
+    """For the `src` of an `<img>`: at most `largest` pixels wide and high."""
+    encoded = base64.b64encode(png(fitted(image, largest, largest, 48))).decode("ascii")
+    return f"data:image/png;base64,{encoded}"
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

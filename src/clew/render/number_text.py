@@ -1,18 +1,13 @@
-"""Formats numbers for people."""
+"""Formats numbers for people: counts, durations, shares, and sizes in bytes."""
 
 from __future__ import annotations
 
 import math
 
-from clew.records.step_costs import FlameFrame
-from clew.render.size_text import short, size
-
 
 def number(value: float) -> str:
     """Three digits are enough for a person."""
-    if not math.isfinite(value):
-        return str(value)
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+    return f"{value:,.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def duration(seconds: float) -> str:
@@ -53,11 +48,48 @@ def signed_size(value: float) -> str:
     return ("-" if value < 0 else "+") + size(abs(value))
 
 
-def own(frame: FlameFrame) -> float:
-    """A frame's value without its children's; ignores its `self`."""
-    return max(frame.value - sum(child.value for child in frame.children), 0.0)
+def short(value: float, unit: str = "") -> str:
+    """`25.6 M`, `4.1 GFLOPs`: three digits and a prefix."""
+    if value == 0:
+        return f"0 {unit}".rstrip()
+    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{_digits(value / size)} {prefix}{unit}"
+    return f"{_digits(value)} {unit}".rstrip()
+
+
+def count(value: int) -> str:
+    """Parameters: exact while readable, then with a scale word."""
+    if value < 10_000_000:
+        return f"{value:,}"
+    return f"{_digits(value / 1e9)} B" if value >= 1e9 else f"{_digits(value / 1e6)} M"
+
+
+def size(value: float) -> str:
+    """Bytes, in powers of 1024."""
+    for factor, unit in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if value >= factor:
+            return f"{_digits(value / factor)} {unit}"
+    return f"{int(value)} B"
+
+
+def decimal_size(value: float) -> str:
+    """Bytes, in powers of 1000: `49 kB`, `1.2 GB`."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= 0.9995 * factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value:.0f} B"
+
+
+def _digits(value: float) -> str:
+    """Three digits; a whole number has no decimals."""
+    if value == int(value) and abs(value) < 1000:
+        return str(int(value))
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{digits}f}"
 
 
 def _three(value: float) -> str:
+    """Three digits, with the decimals of a measurement."""
     digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
     return f"{value:.{digits}f}"

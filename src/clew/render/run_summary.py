@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew.records.facts.run_facts import IdleFact, IncidentFact
+
 if TYPE_CHECKING:
     from clew.store.read.run_data import Fact, RunData
     from clew.store.read.run_reader import RunReader
@@ -86,19 +88,17 @@ def _arguments(meta: Mapping[str, Any]) -> tuple[str, ...]:
 
 def incidents(facts: Iterable[Fact]) -> list[str]:
     """What failed inside Clew and was switched off, one line each."""
-    found = [fact.data for fact in facts if fact.kind == "incident"]
-    return [
-        f"{data.get('probe', 'a probe')} failed: {data.get('error', 'no reason given')}" for data in found
-    ]
+    found = [IncidentFact.read(fact.data) for fact in facts if fact.kind == IncidentFact.fact_kind]
+    return [f"{fact.probe or 'a probe'} failed: {fact.error or 'no reason given'}" for fact in found]
 
 
 def idle_reason(data: RunData, damage: Sequence[str] = ()) -> str | None:
     """Why there is nothing to judge: as the session recorded it; or that no step is readable, or none ran."""
     if data.last_step >= 0:
         return None
-    noted = [fact.data.get("reason") for fact in data.facts if fact.kind == "idle"]
-    if noted and noted[-1]:
-        return str(noted[-1])
+    reasons = [IdleFact.read(fact.data).reason for fact in data.facts if fact.kind == IdleFact.fact_kind]
+    if reasons and reasons[-1]:
+        return reasons[-1]
     return f"no training step can be read: {damage[-1]}" if damage else NO_STEP
 
 

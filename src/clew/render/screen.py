@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from io import StringIO
+from typing import IO, TYPE_CHECKING, Any
 
 from clew.records.finding import Severity
 from clew.render.safe_text import cut, encodable
@@ -28,6 +32,8 @@ class Glyphs:
     arrow: str = "→"
     dash: str = "–"
     rule: str = "─"
+    block: str = "█"
+    times: str = "×"
     plain: bool = False
 
     def mark(self, severity: Severity) -> str:
@@ -35,7 +41,7 @@ class Glyphs:
 
 
 FANCY = Glyphs()
-PLAIN = Glyphs("x", "!", "-", "ok", "-", "->", "-", "-", plain=True)
+PLAIN = Glyphs("x", "!", "-", "ok", "-", "->", "-", "-", "#", "x", plain=True)
 NEEDED = "✗✓·→–─…×▁█"
 STYLES = {"error": "bold red", "warning": "bold yellow", "advice": "bold blue"}
 
@@ -118,3 +124,21 @@ class Screen:
     def _put(self, text: Text) -> None:
         text.rstrip()
         self._console.print(text, no_wrap=True, overflow="ignore", crop=False)
+
+
+def drawn_text(draw: Callable[..., None], *given: Any, **options: Any) -> str:
+    """What a `render_…` function draws, as text without colours."""
+    paper = StringIO()
+    with rng_restored():
+        draw(*given, stream=paper, **options)
+    return paper.getvalue().strip("\n")
+
+
+@contextmanager
+def rng_restored() -> Iterator[None]:
+    """Restore Python's random state after drawing: rich draws style names from it, which changes the run."""
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        random.setstate(state)

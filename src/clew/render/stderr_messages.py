@@ -12,12 +12,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from time import monotonic
 from typing import IO, Any, cast
 
-from clew.render.safe_text import neutral
+from clew.render.safe_text import encodable, neutral
 from clew.render.screen import encoding_of
 
 LONGEST_ERROR = 160  # characters of an exception's text: with the rest of the message, two terminal lines
+BAR_WIDTH = 24  # of the progress line
+REDRAW_PAUSE = 0.1  # seconds between two drawings of it
 
 
 def say(line: str) -> None:
@@ -95,3 +98,41 @@ def _unkilled() -> Iterator[None]:
         if pipe not in before:
             signal.sigtimedwait({pipe}, 0)  # ours, if there is one
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class ProgressLine:
+    """Progress in one line, redrawn in place on a terminal.
+
+    Called with how many are done, of how many, which one is running and its progress.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._next = 0.0
+        self._longest = 0
+        self._name = ""
+
+    def __call__(self, number: int, count: int, name: str, done: float) -> None:
+        if not count or (monotonic() < self._next and name == self._name):
+            return
+        self._next, self._name = monotonic() + REDRAW_PAUSE, name
+        share = min((number + min(max(done, 0.0), 1.0)) / count, 1.0)
+        filled = round(share * BAR_WIDTH)
+        self._draw(f"  [{'=' * filled}{' ' * (BAR_WIDTH - filled)}] {min(number + 1, count)}/{count} {name}")
+
+    def clear(self) -> None:
+        """Clear the line for what follows."""
+        if self._longest:
+            self._draw("")
+            self._write("\r")
+
+    def _draw(self, text: str) -> None:
+        self._write("\r" + text.ljust(self._longest))
+        self._longest = max(self._longest, len(text))
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(encodable(text, encoding_of(self._stream)))
+            self._stream.flush()
+        except (OSError, ValueError):
+            return

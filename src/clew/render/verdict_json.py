@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,15 @@ def write_json(path: Path, data: Any, *, dense: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():  # /dev/stdout, a named pipe: can't be replaced
         path.write_text(dumps(data, dense=dense), encoding="utf-8")
-        return
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    else:
+        replace_file(path, dumps(data, dense=dense))
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write all of it or nothing: to a file beside it, which is then renamed; a link is not followed."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
-        partial.write_text(dumps(data, dense=dense), encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors="replace")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -3,23 +3,19 @@
 Enter at `session.py`. May import: everything but api, cli and web.
 
 - `active_session`: the one session of this process, and what a forked child does with it
-- `incidents`: what failed inside Clew: recorded, reported once, and never the program's problem
 - `live_judge`: runs the checks during a run, on the writer's thread and within a share of its time
-- `loader_errors`: after an exception from a DataLoader: finds, reports and records which sample caused it
-- `project_settings`: what `pyproject.toml` says about Clew:
+- `project_settings`: what `pyproject.toml` says about Clew
+- `recording`: the recording of a run: its folder and log, the facts known at its start, and failures inside
+  Clew
 - `run_meta`: who, what, when: the metadata of a run before it starts
 - `run_options`: the options of `clew run`: read from the command line, passed to the session
-- `run_report`: what a run says of itself on stderr: a line when it starts, the verdict when it is over,
-  the exit code
+- `run_report`: how a run reports itself: a line at the start; the verdict, its file and the exit code at the
+  end
 - `script_errors`: the exception that ended the script: recorded, and explained after the program's own
   traceback
 - `session`: the whole flow on one screen: start, attach to torch, record, judge, report
-- `source_files`: the user's own source, kept with the run: a finding can then be shown at its line on any
-  machine
-- `start_facts`: what is written into the log when a run starts: arguments, the project's settings, the
-  state of git
-- `torch_attachment`: A session's hold on torch: waits until torch is imported, attaches the watcher and
-  wires the activities
-- `user_notes`: what the program itself tells a run: `clew.log`, `clew.config` and `clew.ignore`
+- `torch_attachment`: attaches a session to torch as soon as it is imported: the watcher, the seams and the
+  activities
+- `user_log`: what the program itself adds to its run: `clew.log`, `clew.config` and `clew.ignore`
 - `activities/`: what a run may do besides being recorded and judged
 """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clew.session.session import Session
 
 _active: Session | None = None
-_fork_handler_installed = False
 
 
 def active() -> Session | None:
@@ -18,25 +18,24 @@ def active() -> Session | None:
 
 
 def activate(session: Session) -> None:
-    """Make it the session of this process; a forked child will abandon it."""
+    """Make this the session of the process; a forked child will abandon it."""
     global _active
     _active = session
     _watch_forks()
 
 
 def deactivate(session: Session) -> None:
-    """It is over; does nothing if another session has taken its place."""
+    """The session is over; does nothing if another one has taken its place."""
     global _active
     if _active is session:
         _active = None
 
 
+@cache  # once per process: handlers can't be removed
 def _watch_forks() -> None:
     """A forked child (a loader's worker) must not write into its parent's run."""
-    global _fork_handler_installed
-    if not _fork_handler_installed and hasattr(os, "register_at_fork"):
+    if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
-        _fork_handler_installed = True
 
 
 def _after_fork() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
@@ -19,20 +20,45 @@ if TYPE_CHECKING:
     from clew.store.read.run_data import RunData
     from clew.store.read.run_reader import RunReader
 
-from dataclasses import dataclass
-
 FIRST = 8  # steps: checks that need a window have nothing to say before
-SPREAD = 1.5  # of each early look's step over the one before: 13 of them up to step 1,000
-YOUNG = 2_000  # steps: later on, looks that time has earned come more often than the early ones would
-PAUSE = 0.5  # seconds from any look to one that time has earned, at least
+SPREAD = 1.5  # an early verdict comes at this multiple of the step before: 13 of them up to step 1,000
+YOUNG = 2_000  # steps with early verdicts; after that, those for a share of the time come more often anyway
+PAUSE = 0.5  # seconds, at least, between any verdict and one for a share of the time
+# Users who ask for the run to be ended at a finding want it soon, even if that costs more.
+EAGER_CREDIT, EAGER_SHARE = 2.0, 0.02
 
-KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
+KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check needs
 OTHERS_PATIENCE = 3.0  # seconds for the other processes of a run to end, if there is a NaN to explain
-PATIENCE = 1.0  # seconds that the training waits for a look that --stop-on asked for; then never again
+PATIENCE = 1.0  # seconds that the training waits for a verdict that --stop-on asked for; then never again
 
 
 class RunStopped(SystemExit):
     """Ends the script as `--stop-on` or `--steps` asks."""
+
+
+@dataclass
+class Pace:
+    """When the checks run. Costs are in seconds of a processor, times of day in seconds."""
+
+    credit: float = 0.4  # for the early verdicts; one on a small network takes a hundredth of a second
+    share: float = 0.0015  # of one processor for later verdicts: one every ten seconds on a small network
+    early: int = FIRST  # the step at which the next early verdict is due
+    earned: float = 0.0  # the time from which the next later verdict is within its share
+
+    def is_early(self, step: int) -> bool:
+        """Whether a verdict is due at this step, regardless of the time."""
+        return self.early <= step <= YOUNG and self.credit > 0.0
+
+    def is_due(self, step: int, now: float) -> bool:
+        """Whether a verdict is due at this step and time."""
+        return self.is_early(step) or (step >= FIRST and now >= self.earned)
+
+    def judged(self, step: int, now: float, cost: float) -> None:
+        """The checks have run at this step."""
+        if self.is_early(step):
+            self.credit -= cost
+        self.earned = now + max(PAUSE, cost / self.share)
+        self.early = max(step + FIRST // 2, int(step * SPREAD))
 
 
 class LiveJudge:
@@ -65,8 +91,10 @@ class LiveJudge:
         return self._data
 
     def feed(self, payload: bytes) -> None:
-        """Take a record as it was written. Nothing is decoded, and numpy is not imported, before torch
-        is."""
+        """Take a record as it was written.
+
+        Before torch is imported, nothing is decoded: that would import numpy.
+        """
         with self._making:
             early = self._data is None and "torch" not in sys.modules
             if early:
@@ -74,7 +102,7 @@ class LiveJudge:
         if not early:
             self.data.feed(payload)
 
-    def look(self) -> None:
+    def judge_if_due(self) -> None:
         """Called after every flush; most calls return at once."""
         if self._data is None:
             return
@@ -89,19 +117,18 @@ class LiveJudge:
             self._consider(finding)
         for activity in self._session.activities:
             self._session.guarded(activity.name, activity.judged)
-        self._pace.looked(steps, perf_counter(), thread_time() - began)
+        self._pace.judged(steps, perf_counter(), thread_time() - began)
 
     def _explaining(self) -> bool:
-        """Whether a step is being replayed to find what produced a NaN: until then its cause is
-        unknown."""
+        """Whether a step is being replayed to find what produced a NaN: its cause is not known yet."""
         facts = self.data.facts
         begun = sum(fact.kind == "nonfinite" and fact.data.get("explained") is True for fact in facts)
         return begun > sum(fact.kind == "explained" for fact in facts)
 
     def _prepare(self) -> None:
-        """Import the checks before there are steps to judge: the longest part of a first look."""
+        """Import the checks before there are steps to judge: the longest part of a first verdict."""
         self._ready = True
-        from clew.checks import catalog, runner  # noqa: F401 - for the look to come
+        from clew.checks import catalog, runner  # noqa: F401 - for the verdicts to come
 
         catalog.everything()
 
@@ -113,8 +140,7 @@ class LiveJudge:
             self._announced.add(finding.check)
             self._note(finding)
             options = self._session.options
-            quiet = options.quiet or options.check is not None or options.data is not None
-            if self._session.rank == 0 and not quiet and sys.stderr is not None:
+            if self._session.speaks and options.check is None and options.data is None:
                 from clew.render.verdict.verdict_terminal import live_line
 
                 say(live_line(finding, sys.stderr))
@@ -129,7 +155,7 @@ class LiveJudge:
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""
         if self._pace.is_early(step) and step > self._judged:
-            self._have_looked()
+            self._judge_soon()
         limit = self._session.options.steps
         if limit is not None and step >= limit:
             self._say(f"stopped after {step} steps (--steps)")
@@ -139,17 +165,17 @@ class LiveJudge:
             self._say(f"stopped at step {step}: {stop.check} (--stop-on)")
             raise RunStopped(FAILED_ON)
 
-    def _have_looked(self) -> None:
-        """There are enough steps for a check: run it now, not at the next flush of the log."""
+    def _judge_soon(self) -> None:
+        """There are enough steps for a verdict: run the checks now, not at the next flush of the log."""
         if not self._eager:
             self._session.writer.nudge()
         elif not self.catch_up(PATIENCE):
             self._eager = False
 
     def catch_up(self, timeout: float) -> bool:
-        """Wait for a look at all that was recorded; no part of any step. False: it takes too long."""
+        """Wait until all that was recorded is judged; part of no step. False: it takes too long."""
         began, writer, watcher = perf_counter(), self._session.writer, self._session.watcher
-        # The second flush begins when whoever was told of the first is done.
+        # The second flush begins when the checks that follow the first are done.
         done = writer.flush(timeout) and writer.flush(timeout)
         if watcher is not None:
             watcher.sampler.excused += perf_counter() - began
@@ -158,7 +184,7 @@ class LiveJudge:
 
     def _say(self, line: str) -> None:
         if not self._session.options.quiet:
-            say(f"clew: {line}")
+            self._session.say(line)
 
     def verdict(self) -> Verdict:
         """The verdict on what is known now."""
@@ -167,15 +193,19 @@ class LiveJudge:
 
         return judge(RunView(self.data))
 
-    def final(self, path: Path, rank: int) -> Verdict:
+    @cached_property
+    def final_verdict(self) -> Verdict:
         """The verdict on the finished run, read back from disk as `clew why` does."""
+        if self._session.watcher is None:
+            return Verdict()
         from clew.checks.run_view import RunView
         from clew.checks.runner import judge
         from clew.store.read.run_errors import RunError
         from clew.store.read.run_reader import open_run
 
+        rank = self._session.rank
         try:
-            run = open_run(path)
+            run = open_run(self._session.path)
             data = run.ranks[rank]
         except (RunError, OSError, KeyError):
             return self.verdict()  # nothing could be written: what is in memory must do
@@ -187,37 +217,8 @@ class LiveJudge:
 
 
 def _await_others(run: RunReader, rank: int) -> None:
-    """Wait for the other processes of a run to finish writing; one that continues without us is not
-    waited for."""
+    """Wait for the other processes of a run to finish writing, but not long: one may train on without us."""
     until = perf_counter() + OTHERS_PATIENCE
     while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
         sleep(0.1)
         run.refresh()
-
-
-@dataclass
-class Pace:
-    """Seconds here are a processor's, but for the time of day."""
-
-    credit: float = 0.4  # for the early looks; one at a small network takes a hundredth of a second
-    share: float = 0.0015  # of one processor that later looks may take: every ten seconds at a small network
-    early: int = FIRST  # the step from which on the next early look is due
-    earned: float = 0.0  # when a later one is
-
-    def is_early(self, step: int) -> bool:
-        """Whether a check is due at this step, regardless of the time."""
-        return self.early <= step <= YOUNG and self.credit > 0.0
-
-    def is_due(self, step: int, now: float) -> bool:
-        return self.is_early(step) or (step >= FIRST and now >= self.earned)
-
-    def looked(self, step: int, now: float, cost: float) -> None:
-        """A check at this step has finished."""
-        if self.is_early(step):
-            self.credit -= cost
-        self.earned = now + max(PAUSE, cost / self.share)
-        self.early = max(step + FIRST // 2, int(step * SPREAD))
-
-
-# Who asks for the run to be ended at a finding wants it soon more than for nothing.
-EAGER_CREDIT, EAGER_SHARE = 2.0, 0.02

@@ -10,7 +10,7 @@ dead-units.dead_fraction = 0.7
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from clew.render.stderr_messages import say
 
 KNOWN = ("ignore", "thresholds")
 
-_said: set[str] = set()  # by this process, about settings that can't be used
+_said: set[str] = set()  # the lines about settings that can't be used: each is printed once per process
 
 
 class BadSettings(Exception):  # noqa: N818 - reads as what it is
@@ -30,7 +30,7 @@ class BadSettings(Exception):  # noqa: N818 - reads as what it is
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """What a project says: which findings to leave out, and where checks draw the line."""
+    """What a project sets: which findings to leave out, and thresholds of checks."""
 
     rules: tuple[Rule, ...] = ()
     thresholds: tuple[ThresholdSetting, ...] = ()
@@ -102,30 +102,29 @@ def threshold_problems(thresholds: Iterable[ThresholdSetting], *, unknown: bool 
     return problems
 
 
-def say_unused(
-    thresholds: Iterable[ThresholdSetting], tell: Callable[[str], None], *, unknown: bool = True
-) -> None:
-    """Say which thresholds can't be used and why: each once."""
+def say_unused(thresholds: Iterable[ThresholdSetting], *, unknown: bool = True) -> None:
+    """Say which thresholds can't be used and why."""
     for line in threshold_problems(thresholds, unknown=unknown):
-        _say_once(f"{line} (not used)", tell)
+        _say_once(f"{line} (not used)")
+
+
+def read_settings() -> ProjectSettings:
+    """The settings of the working folder's project; if they can't be used, say why and use none."""
+    try:
+        return project_settings(Path.cwd())
+    except (BadSettings, OSError) as error:
+        _say_once(f"{error}; these settings are not used")
+        return ProjectSettings()
 
 
 def project_thresholds() -> tuple[ThresholdSetting, ...]:
-    """What the project of the working folder sets, for what is not a run; what can't be used is said."""
-    try:
-        found = project_settings(Path.cwd()).thresholds
-    except (BadSettings, OSError) as error:
-        _say_once(f"{error}; these settings are not used", _to_stderr)
-        return ()
-    say_unused(found, _to_stderr)
+    """The thresholds that the project sets, outside a run; reports those that can't be used."""
+    found = read_settings().thresholds
+    say_unused(found)
     return found
 
 
-def _say_once(line: str, tell: Callable[[str], None]) -> None:
+def _say_once(line: str) -> None:
     if line not in _said:
         _said.add(line)
-        tell(line)
-
-
-def _to_stderr(line: str) -> None:
-    say(f"clew: {line}")
+        say(f"clew: {line}")

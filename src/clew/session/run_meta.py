@@ -6,7 +6,6 @@ import getpass
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -17,10 +16,11 @@ from typing import Any
 
 from clew.records.version import __version__
 from clew.session.run_options import RunOptions
+from clew.store.write.process_identity import start_time
 
 
 def run_meta(options: RunOptions, rank: int) -> dict[str, Any]:
-    """The content of run.json, but for what the store adds itself (format, process, host)."""
+    """The content of run.json, except what the store adds itself (format, process, host)."""
     return {
         "name": options.name,
         "script": options.script,
@@ -30,7 +30,7 @@ def run_meta(options: RunOptions, rank: int) -> dict[str, Any]:
         "cwd": os.getcwd(),
         "user": _user(),
         "versions": {"clew": __version__, "python": platform.python_version(), "os": platform.platform()},
-        "world_size": int(os.environ.get("WORLD_SIZE", "1") or 1),
+        "world_size": _number("WORLD_SIZE") or 1,
         "rank": rank,
     }
 
@@ -38,8 +38,8 @@ def run_meta(options: RunOptions, rank: int) -> dict[str, Any]:
 def rank_and_run_id(options: RunOptions) -> tuple[int, str | None]:
     """This process's rank, and the run that it shares with the other ranks.
 
-    Clew adds no transport: the ranks of one launcher agree on a name from what the launcher
-    gave all of them. Across machines, set CLEW_RUN_ID.
+    The ranks do not talk to each other for this: each derives the same name from what the launcher gave all
+    of them. Across machines, set CLEW_RUN_ID.
     """
     rank = _number("RANK")
     given = os.environ.get("CLEW_RUN_ID")
@@ -58,7 +58,7 @@ def rank_and_run_id(options: RunOptions) -> tuple[int, str | None]:
 
 
 def _safe(text: str) -> str:
-    """As a folder may be called on any filesystem."""
+    """A name that a folder can have on any filesystem."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).lstrip(".-")[:100] or "run"
 
 
@@ -69,12 +69,11 @@ def _number(name: str) -> int | None:
 
 def _parent_start() -> float:
     """When the launcher of this rank started: the same for all ranks of a machine."""
-    try:
-        fields = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
-        boot = next(ln for ln in Path("/proc/stat").read_text().splitlines() if ln.startswith("btime"))
-        return float(boot.split()[1]) + float(fields[19]) / os.sysconf("SC_CLK_TCK")
-    except (OSError, IndexError, StopIteration, ValueError):
+    ticks = start_time(os.getppid())
+    if ticks is None:  # no /proc here
         return time.time() // 60 * 60  # ranks start within seconds of each other
+    boot = next(ln for ln in Path("/proc/stat").read_text().splitlines() if ln.startswith("btime"))
+    return float(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _user() -> str | None:
@@ -85,9 +84,7 @@ def _user() -> str | None:
 
 
 def git_state() -> dict[str, Any] | None:
-    """Commit, branch and whether there are changes; None outside a repository."""
-    if shutil.which("git") is None:
-        return None
+    """Commit, branch and whether there are changes; None outside a repository, or without git."""
     commit = _git("rev-parse", "HEAD")
     if commit is None:
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clew.records.data_report import DataOptions
 
-SAW_NOTHING = 2  # the exit code of a check or a look at data that found nothing to look at
+SAW_NOTHING = 2  # the exit code of `clew check` and `clew data` if there was nothing to examine
 FAILED_ON = 3  # the exit code of --fail-on: neither the script's 1 nor a usage error's 2
 
 

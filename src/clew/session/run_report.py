@@ -1,13 +1,15 @@
-"""What a run says of itself on stderr: a line when it starts, the verdict when it is over, the exit code."""
+"""How a run reports itself: a line at the start; the verdict, its file and the exit code at the end."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clew.records.finding import Severity
-from clew.render.stderr_messages import to_stderr
+from clew.render.screen import rng_restored
+from clew.render.stderr_messages import say, to_stderr
 from clew.session.project_settings import say_unused
 from clew.session.run_options import FAILED_ON, SAW_NOTHING
 from clew.store.read.run_errors import RunError
@@ -19,26 +21,26 @@ if TYPE_CHECKING:
 
 def say_header(session: Session) -> None:
     """Where the run is recorded; without a folder there is nothing to see later."""
-    if session.recording and session.rank == 0 and not session.options.quiet and sys.stderr is not None:
+    if session.recording and session.speaks:
         from clew.records.version import __version__
         from clew.render.verdict.verdict_terminal import header_line
 
-        session.say(header_line(__version__, str(session.path), sys.stderr), prefix="")
+        say(header_line(__version__, str(session.path), sys.stderr))
 
 
+@rng_restored()
 def report(session: Session) -> None:
     """What the activities have to report, and the verdict, unless one of them says all there is to say."""
     if session.rank != 0:
         return
-    options = session.options
-    if session.watcher is not None and not options.quiet:
+    if session.watcher is not None and session.speaks:
         _say_unknown_rules(session)
-        say_unused(session.settings.thresholds, session.say)
+        say_unused(session.settings.thresholds)
     if any(activity.report() for activity in session.activities):
         return
-    if options.json_path is not None and not any(a.writes_json for a in session.activities):
-        _write_json(session, options.json_path)
-    if not options.quiet and sys.stderr is not None:
+    if not any(activity.writes_json for activity in session.activities):
+        _write_json(session)
+    if session.speaks:
         _say_verdict(session)
 
 
@@ -63,17 +65,27 @@ def _say_unknown_rules(session: Session) -> None:
             session.say(f"nothing to ignore: {error}")
 
 
-def _write_json(session: Session, path: Path) -> None:
+def _write_json(session: Session) -> None:
     from clew.render.verdict_json import verdict_json, write_json
 
-    try:
+    def write(path: Path) -> None:
         write_json(path, verdict_json(session.verdict, session.summary()))
+
+    write_file(session.options.json_path, write, "verdict")
+
+
+def write_file(path: Path | None, write: Callable[[Path], Any], what: str = "report") -> None:
+    """Write a file if the user asked for it; if that fails, say so and go on."""
+    if path is None:
+        return
+    try:
+        write(path)
     except OSError as error:
-        session.say(f"the verdict could not be written to {path}: {error.strerror or error}")
+        say(f"clew: the {what} could not be written to {path}: {error.strerror or error}")
 
 
 def summary_of(session: Session) -> RunSummary:
-    """The run in a few words: as it was written, or as it would have been."""
+    """The run in a few words, from its folder; from memory if nothing could be written."""
     from clew.render.run_summary import summarise, unrecorded
     from clew.store.read.run_reader import open_run
 
@@ -81,12 +93,12 @@ def summary_of(session: Session) -> RunSummary:
     try:
         return summarise(open_run(session.path), checks)
     except (RunError, OSError):
-        lost = tuple(session.incidents.lines)
+        lost = tuple(session.incidents)
         return unrecorded(session.path, session.meta, session.judge.data, checks, lost)
 
 
 def exit_code(session: Session) -> int | None:
-    """What a script that ended well ends with, by `--fail-on` and by what was asked for; None: as it did."""
+    """The exit code of a script that ended well, given `--fail-on` and what was asked for; None: its own."""
     if any(activity.saw_nothing for activity in session.activities):
         return SAW_NOTHING
     own = [verdict for activity in session.activities if (verdict := activity.verdict) is not None]

@@ -6,6 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clew.hooks.entry.user_line import user_frame
+from clew.records.facts.document_facts import LoaderFailureFact
+from clew.render.screen import rng_restored
 from clew.render.stderr_messages import to_stderr
 from clew.session.live_judge import RunStopped
 
@@ -14,10 +16,9 @@ if TYPE_CHECKING:
 
 
 def script_failed(session: Session, error: BaseException) -> None:
-    """Record it, and say why if shapes, types, devices or a sample did not fit."""
+    """Record it; explain it if shapes, types or devices do not match, or a sample can't be loaded."""
     session.writer.event(_kind(error), session.step, _event(error))
-    quiet = session.options.quiet or session.rank != 0 or sys.stderr is None
-    if not quiet and "torch" in sys.modules:
+    if session.speaks and "torch" in sys.modules:
         session.guarded("explanation", lambda: _explain(session, error))
 
 
@@ -39,12 +40,31 @@ def _event(error: BaseException) -> dict[str, Any]:
 
 
 def _explain(session: Session, error: BaseException) -> None:
-    from clew.labs.network.shape_errors.shape_error import mismatch
-    from clew.render.network.shape_error_text import render_mishap
-    from clew.session.loader_errors import explain_failure
+    from clew.labs.network.shape_errors.shape_error import explain_mismatch
+    from clew.render.network.shape_error_text import render_shape_error
 
-    if explain_failure(session, error):
+    if _explain_sample(session, error):
         return
-    mishap = mismatch(error)
-    if mishap is not None:
-        render_mishap(mishap, stream=to_stderr())
+    shape_error = explain_mismatch(error)
+    if shape_error is not None:
+        render_shape_error(shape_error, stream=to_stderr())
+
+
+def _explain_sample(session: Session, error: BaseException) -> bool:
+    """Report which sample made a DataLoader raise; False if it was not a DataLoader that raised."""
+    if session.watcher is None or session.seams is None:
+        return False
+
+    from clew.labs.loaders.failing_sample import find_failing_sample
+    from clew.render.data.loader_failure import render_failure
+
+    with session.watcher.machine.unwatched():
+        failure = find_failing_sample(error, session.seams.indices)
+    if failure is None:
+        return False
+    LoaderFailureFact(failure).write(session.writer, session.step)
+    options = session.options
+    script = f"-m {options.script}" if options.module else options.script
+    with rng_restored():
+        render_failure(failure, script, stream=to_stderr())
+    return True

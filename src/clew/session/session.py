@@ -11,37 +11,25 @@ What else a run may do (experiments, a profile, a replay, ...) are its activitie
 from __future__ import annotations
 
 import atexit
-import os
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.hooks.entry.guard import Guard
 from clew.records.facts.run_facts import IdleFact
 from clew.records.verdict import Verdict
-from clew.render.rich_rng import undrawn
-from clew.render.run_summary import NO_STEP, RunSummary
-from clew.render.stderr_messages import say
 from clew.session.active_session import activate, deactivate
 from clew.session.activities.activity_list import activities_of
-from clew.session.incidents import Incidents
 from clew.session.live_judge import LiveJudge
-from clew.session.project_settings import ProjectSettings
-from clew.session.run_meta import rank_and_run_id, run_meta
+from clew.session.recording import Recording
 from clew.session.run_options import RunOptions
 from clew.session.run_report import exit_code, report, say_header, summary_of
 from clew.session.script_errors import script_failed
-from clew.session.start_facts import read_settings, write_start_facts
 from clew.session.torch_attachment import TorchAttachment
-from clew.session.user_notes import UserNotes
-from clew.store.read.run_errors import CannotCreate
-from clew.store.read.run_folders import create_run, default_root, rank_folder
-from clew.store.write.log_writer import LogWriter
+from clew.session.user_log import UserLog
 
 if TYPE_CHECKING:
     from clew.hooks.entry.launcher import Outcome
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
+    from clew.render.run_summary import RunSummary
     from clew.store.read.run_data import RunData
 
 
@@ -52,69 +40,37 @@ def start_run(options: RunOptions) -> Session:
     return session
 
 
-class Session:
+class Session(Recording):
     """One recorded run of this process."""
 
+    watcher: Watcher | None = None  # what sees the training; None until torch is imported
+    seams: Seams | None = None  # where torch is wrapped; likewise
+
     def __init__(self, options: RunOptions) -> None:
-        self.options = options
-        self.rank, run_id = rank_and_run_id(options)
-        self.meta = run_meta(options, self.rank)
-        self.settings = ProjectSettings()
-        self.recording = True  # False: there is no folder to write to
-        self.incidents = Incidents(self)
-        self.guard = Guard(self.incidents.failed)
+        super().__init__(options)
         self.judge = LiveJudge(self)
+        self.notes = UserLog(self)
         self._torch = TorchAttachment(self)
-        self.path = self._make_folder(run_id)
         self.activities = activities_of(self)
-        self.writer = LogWriter(
-            rank_folder(self.path, self.rank),
-            on_failure=self.incidents.not_written,
-            tap=self._written,
-            after_flush=self.judge.look,
-        )
-        self.notes = UserNotes(self)
+        self.writer = self._open_log(tap=self._written, after_flush=self.judge.judge_if_due)
         self._joined = 0
         self._closed = False
-        self._verdict: Verdict | None = None
-
-    # -- start --
 
     def start(self) -> None:
         """From here on torch is watched as soon as it is imported."""
         activate(self)
-        self.settings = read_settings(self)
-        write_start_facts(self)
+        self._write_start_facts()
         say_header(self)
         self._torch.wait()
 
-    def _make_folder(self, run_id: str | None) -> Path:
-        root = (self.options.root or default_root()).absolute()  # the script may change the working folder
-        try:
-            return create_run(root, self.meta, run_id=run_id, rank=self.rank)
-        except CannotCreate as error:
-            self.incidents.report(f"{error}; training continues without recording")
-            self.recording = False
-            return Path(os.devnull, "unrecorded")  # nothing can be written below this
-
     # -- attach --
-
-    @property
-    def watcher(self) -> Watcher | None:
-        """What sees the training; None until torch is imported."""
-        return self._torch.watcher
-
-    @property
-    def seams(self) -> Seams | None:
-        """Where torch is wrapped; None until torch is imported."""
-        return self._torch.seams
 
     def introduce(self, *things: Any) -> None:
         """Name models and optimizers before they are first used."""
         self._torch.introduce(*things)
 
     def pause(self) -> None:
-        """Detach for a while; nothing of Clew's is left in torch."""
+        """Detach for a while: nothing of Clew's is left in torch."""
         self._torch.detach()
 
     def resume(self) -> None:
@@ -124,13 +80,6 @@ class Session:
     def probes(self) -> list[str]:
         """The names of the probes, each of which may fail without harm."""
         return sorted(set(self.guard.names))
-
-    def guarded(self, name: str, action: Callable[[], object]) -> None:
-        """Do something of ours; a failure is an incident of this probe, and reaches nobody."""
-        try:
-            action()
-        except Exception as error:  # noqa: BLE001 - neither the training nor its end may change
-            self.guard.note(name, error)
 
     # -- record --
 
@@ -155,12 +104,7 @@ class Session:
     @property
     def verdict(self) -> Verdict:
         """The verdict: on the whole run once it is closed, otherwise on what is known so far."""
-        if self._verdict is None:
-            if not self._closed:
-                return self.verdict_so_far()
-            idle = self.watcher is None
-            self._verdict = Verdict() if idle else self.judge.final(self.path, self.rank)
-        return self._verdict
+        return self.judge.final_verdict if self._closed else self.verdict_so_far()
 
     def verdict_so_far(self) -> Verdict:
         """What the checks say of all that was recorded up to now."""
@@ -169,19 +113,13 @@ class Session:
 
     def why_idle(self) -> str:
         """Why there is nothing to check."""
-        if self._torch.missing:
-            return "the script needs torch, which is not installed here: pip install torch"
-        return "the script never imported torch" if self.watcher is None else NO_STEP
+        return self._torch.why_idle()
 
     # -- report --
 
     def summary(self) -> RunSummary:
         """The run in a few words."""
         return summary_of(self)
-
-    def say(self, line: str, prefix: str = "clew: ") -> None:
-        """On stderr, in one piece."""
-        say(prefix + line)
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: what is known so far, or the verdict once it is closed."""
@@ -221,8 +159,7 @@ class Session:
         if self.step == 0:
             IdleFact(self.why_idle()).write(self.writer, 0)
         self.writer.close(state, exit_code)
-        with undrawn():
-            self.guarded("report", lambda: report(self))
+        self.guarded("report", lambda: report(self))
         for activity in self.activities:
             self.guarded(activity.name, activity.ended)
 

@@ -10,13 +10,16 @@ A class of a shape that is `total=False` lists the fields that may be absent. Sh
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict, get_args
+
+from clew.records.signal_types import MapScale
 
 SeverityWord = Literal["error", "warning", "advice"]
+SEVERITIES: tuple[SeverityWord, ...] = get_args(SeverityWord)  # the worst first
 StateWord = Literal["running", "finished", "failed", "killed", "empty", "unreadable"]
 VerdictWord = Literal["ready", "pending", "none", "failed"]
 AxisWord = Literal["step", "wall", "epoch"]
-ScaleWord = Literal["log", "linear", "share", "diverging"]
+ScaleWord = MapScale
 Numbers = list[float | None]  # null: not finite, or not recorded
 NumberOrWord = float | str  # "nan", "inf" and "-inf" where JSON has no number
 

@@ -19,18 +19,16 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
-from clew.render.bundle import STATIC
+from clew.render.html_bundle import STATIC
 from clew.store.index.index_cache import is_busy
 from clew.store.read.run_errors import RunError
-from clew.web import app
-from clew.web.answers.desk import BadRequest, Desk, Span
+from clew.web.access_control import AccessControl
+from clew.web.answers.api_answers import ApiAnswers, BadRequest, Span
 from clew.web.answers.run_files import LARGEST_NOTES, TooLarge
-from clew.web.gate import Gate
 from clew.web.live_events import Ticker, all_runs, one_run, stream
 from clew.web.openapi import document
-from clew.web.page import index_page
+from clew.web.responses import index_page, problem, reply
 from clew.web.runs.run_library import NoSuchRun, RunGone
-from clew.web.strict_json import problem, reply
 
 LONGEST = 10_000  # characters of any one parameter
 FURTHEST = float(2**62)  # steps; larger numbers are clipped to this
@@ -43,8 +41,8 @@ API = "/api/v1"
 class Api:
     """The endpoints, one method each. Those that are not `async` run in threads."""
 
-    def __init__(self, desk: Desk, ticker: Callable[[], Ticker], prefix: str) -> None:
-        self._desk = desk
+    def __init__(self, answers: ApiAnswers, ticker: Callable[[], Ticker], prefix: str) -> None:
+        self._answers = answers
         self._ticker = ticker
         self._prefix = prefix
 
@@ -69,86 +67,83 @@ class Api:
         ]
 
     def runs(self, request: Request) -> Response:
-        return reply(self._desk.runs())
+        return reply(self._answers.runs())
 
     def run(self, request: Request) -> Response:
-        return reply(self._desk.run(request.path_params["id"], app.rank(request)))
+        return reply(self._answers.run(*_run(request)))
 
     def signals(self, request: Request) -> Response:
-        answer = self._desk.signals(
-            request.path_params["id"],
-            app.rank(request),
-            search=app.words(request, "search"),
-            group=app.words(request, "group"),
-            keys=app.listed(request, "keys"),
-            hist=app.words(request, "hist") == "1",
-            offset=app.whole(request, "offset", 0, 0, 10**9),
-            limit=app.whole(request, "limit", 200, 1, 5000),
+        answer = self._answers.signals(
+            *_run(request),
+            search=words(request, "search"),
+            group=words(request, "group"),
+            keys=listed(request, "keys"),
+            hist=words(request, "hist") == "1",
+            offset=whole(request, "offset", 0, 0, 10**9),
+            limit=whole(request, "limit", 200, 1, 5000),
         )
         return reply(answer)
 
     def series(self, request: Request) -> Response:
-        answer = self._desk.series(
+        answer = self._answers.series(
             request.path_params["id"],
-            app.listed(request, "keys"),
-            app.rank(request),
-            span=app.span(request),
-            points=app.whole(request, "points", 1200, 1, 20_000),
-            x=app.words(request, "x") or "step",
+            listed(request, "keys"),
+            rank(request),
+            span=span(request),
+            points=whole(request, "points", 1200, 1, 20_000),
+            x=words(request, "x") or "step",
         )
         return reply(answer)
 
     def layers(self, request: Request) -> Response:
-        answer = self._desk.layers(
-            request.path_params["id"],
-            app.rank(request),
-            stat=app.words(request, "stat"),
-            span=app.span(request),
-            columns=app.whole(request, "columns", 300, 1, 2000),
+        answer = self._answers.layers(
+            *_run(request),
+            stat=words(request, "stat"),
+            span=span(request),
+            columns=whole(request, "columns", 300, 1, 2000),
         )
         return reply(answer)
 
     def histograms(self, request: Request) -> Response:
-        answer = self._desk.histograms(
-            request.path_params["id"],
-            app.rank(request),
-            site=app.words(request, "site"),
-            stat=app.words(request, "stat"),
-            span=app.span(request),
-            columns=app.whole(request, "columns", 120, 1, 2000),
-            kind=app.words(request, "kind"),
+        answer = self._answers.histograms(
+            *_run(request),
+            site=words(request, "site"),
+            stat=words(request, "stat"),
+            span=span(request),
+            columns=whole(request, "columns", 120, 1, 2000),
+            kind=words(request, "kind"),
         )
         return reply(answer)
 
     def graph(self, request: Request) -> Response:
-        return reply(self._desk.graph(request.path_params["id"], app.rank(request)))
+        return reply(self._answers.graph(*_run(request)))
 
     def profile(self, request: Request) -> Response:
-        return reply(self._desk.profile(request.path_params["id"], app.rank(request)))
+        return reply(self._answers.profile(*_run(request)))
 
     def data(self, request: Request) -> Response:
-        return reply(self._desk.data(request.path_params["id"], app.rank(request)))
+        return reply(self._answers.data(*_run(request)))
 
     def notes(self, request: Request) -> Response:
-        return reply(self._desk.notes(request.path_params["id"]))
+        return reply(self._answers.notes(request.path_params["id"]))
 
     async def write_notes(self, request: Request) -> Response:
         if not request.headers.get("content-type", "").startswith("application/json"):
             raise BadRequest("notes must be sent as application/json")
         markdown = await _markdown(request)
         name = request.path_params["id"]
-        return reply(await anyio.to_thread.run_sync(self._desk.write_notes, name, markdown))
+        return reply(await anyio.to_thread.run_sync(self._answers.write_notes, name, markdown))
 
     def compare(self, request: Request) -> Response:
-        return reply(self._desk.compare(app.listed(request, "runs")))
+        return reply(self._answers.compare(listed(request, "runs")))
 
     async def events(self, request: Request) -> Response:
         return stream(all_runs(self._ticker()))
 
     async def run_events(self, request: Request) -> Response:
         name = request.path_params["id"]
-        await anyio.to_thread.run_sync(self._desk.library.glance, name)
-        return stream(one_run(self._ticker(), name, lambda: self._desk.state(name)))
+        await anyio.to_thread.run_sync(self._answers.library.glance, name)
+        return stream(one_run(self._ticker(), name, lambda: self._answers.state(name)))
 
     def openapi(self, request: Request) -> Response:
         return reply(document(self._prefix))
@@ -171,25 +166,25 @@ async def _markdown(request: Request) -> str:
 
 
 def make_app(
-    desk: Desk, token: str, *, hosts: Iterable[str] = (), any_address: bool = False, prefix: str = ""
-) -> Gate:
-    """The whole application, behind its gate."""
-    inner = Starlette(exception_handlers=ANSWERS, lifespan=_lifespan(desk), middleware=[PACKED])
-    api = Api(desk, lambda: inner.state.ticker, prefix)
+    answers: ApiAnswers, token: str, *, hosts: Iterable[str] = (), any_address: bool = False, prefix: str = ""
+) -> AccessControl:
+    """The whole application, behind access control."""
+    inner = Starlette(exception_handlers=ANSWERS, lifespan=_lifespan(answers), middleware=[PACKED])
+    api = Api(answers, lambda: inner.state.ticker, prefix)
     inner.router.routes += [
         Route("/", _page, methods=["GET"]),
         Mount(API, Router(api.routes(), redirect_slashes=False)),
         Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
     ]
     inner.router.redirect_slashes = False
-    return Gate(inner, token=token, hosts=hosts, any_address=any_address, prefix=prefix)
+    return AccessControl(inner, token=token, hosts=hosts, any_address=any_address, prefix=prefix)
 
 
-def _lifespan(desk: Desk) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+def _lifespan(answers: ApiAnswers) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-        app.state.ticker = Ticker(desk.look)
+        app.state.ticker = Ticker(answers.rows)
         yield
         app.state.ticker.stopping.set()
 
@@ -218,7 +213,7 @@ def _busy(request: Request, error: Exception) -> Response:
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """The gate reports it on stderr."""
+    """Access control reports it on stderr."""
     return problem(
         500, "failed", f"this request failed ({type(error).__name__}); the server is still running"
     )
@@ -262,6 +257,11 @@ def whole(request: Request, name: str, default: int, least: int, most: int) -> i
 
 def rank(request: Request) -> int | None:
     return whole(request, "rank", 0, 0, 10**9) if request.query_params.get("rank") else None
+
+
+def _run(request: Request) -> tuple[str, int | None]:
+    """The id of the run, and the rank asked for."""
+    return request.path_params["id"], rank(request)
 
 
 def span(request: Request) -> Span:

@@ -14,22 +14,23 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from clew.store.read.run_errors import RunError
-from clew.web.answer_shapes import GoneEvent, RunBrief, RunEvent, RunRow, RunsEvent
+from clew.web.answer_shapes import GoneEvent, RunEvent, RunRow, RunsEvent
+from clew.web.answers.run_rows import brief
+from clew.web.responses import dumps
 from clew.web.runs.run_library import RunGone
-from clew.web.strict_json import dumps
 
 EVERY = 1.0  # seconds between two scans
 SHARE = 0.05  # share of the time that scanning may take: a folder of thousands is scanned less often
 AWAKE = 15.0  # seconds after which a comment keeps proxies from closing the connection
 
-Look = Callable[[], dict[str, RunRow]]
+Scan = Callable[[], dict[str, RunRow]]
 
 
 class Ticker:
     """Scans all runs and notifies the listeners."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
         self._listeners = 0
         self._task: asyncio.Task[None] | None = None
         self._rows: dict[str, RunRow] = {}
@@ -41,7 +42,7 @@ class Ticker:
         self._listeners += 1
         try:
             if self._task is None or self._task.done():
-                self._rows = await run_in_threadpool(self._look)
+                self._rows = await run_in_threadpool(self._scan)
                 self._task = asyncio.create_task(self._tick())
             while not self.stopping.is_set():
                 turn = self._turn
@@ -62,7 +63,7 @@ class Ticker:
         while self._listeners and not self.stopping.is_set():
             began = time.monotonic()
             with contextlib.suppress(OSError):  # a network folder that is briefly unavailable
-                self._rows = await run_in_threadpool(self._look)
+                self._rows = await run_in_threadpool(self._scan)
             turn, self._turn = self._turn, asyncio.Event()
             turn.set()
             await asyncio.sleep(max(EVERY, (time.monotonic() - began) / SHARE))
@@ -111,14 +112,3 @@ async def one_run(ticker: Ticker, name: str, now: Callable[[], RunEvent]) -> Asy
         elif time.monotonic() - spoke > AWAKE:
             yield ": still here\n\n"
             spoke = time.monotonic()
-
-
-def brief(row: RunRow) -> RunBrief:
-    """The fields of a row that change."""
-    return {
-        "id": row["id"],
-        "state": row["state"],
-        "steps": row["steps"],
-        "version": row["version"],
-        "verdict": row["verdict"],
-    }

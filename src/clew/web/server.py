@@ -13,16 +13,16 @@ from typing import Any
 
 import uvicorn
 
-from clew.web.answers.desk import Desk
+from clew.web.access_control import AccessControl
+from clew.web.answers.api_answers import ApiAnswers
 from clew.web.app import make_app
-from clew.web.gate import Gate
 
 DEFAULT_PORT = 6177
 GRACE = 2  # seconds that pending answers get at shutdown
 
 
 def bind(host: str, port: int | None) -> socket.socket:
-    """A listening socket; without a port the usual one, or any if that is taken."""
+    """A listening socket; without a port the default one, or any if that is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return _bound(family, host, DEFAULT_PORT if port is None else port)
@@ -62,9 +62,9 @@ def tunnel(port: int) -> str:
 class _Server(uvicorn.Server):
     """Ends the event streams first: uvicorn would wait for them forever."""
 
-    def __init__(self, config: uvicorn.Config, gate: Gate) -> None:
+    def __init__(self, config: uvicorn.Config, access: AccessControl) -> None:
         super().__init__(config)
-        self._gate = gate
+        self._gate = access
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         state: Any = getattr(self._gate.inner, "state", None)
@@ -75,7 +75,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    desk: Desk,
+    answers: ApiAnswers,
     sock: socket.socket,
     token: str,
     *,
@@ -85,16 +85,17 @@ def serve(
     ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer until interrupted."""
-    gate = make_app(desk, token, hosts=hosts, any_address=any_address, prefix=prefix)
+    access = make_app(answers, token, hosts=hosts, any_address=any_address, prefix=prefix)
     config = uvicorn.Config(
-        gate, log_level="error", access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on", ws="none",
+        access, log_level="error", access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on",
+        ws="none",
         server_header=False, proxy_headers=False,
     )  # fmt: skip
-    threading.Thread(target=desk.warm, name="clew-warm", daemon=True).start()
+    threading.Thread(target=answers.warm, name="clew-warm", daemon=True).start()
     try:
         ready()
         with contextlib.suppress(KeyboardInterrupt):
-            _Server(config, gate).run(sockets=[sock])
+            _Server(config, access).run(sockets=[sock])
     finally:
-        desk.close()
+        answers.close()
         sock.close()

@@ -20,7 +20,7 @@ def test_a_nan_in_the_batch_that_breaks_the_loss_is_found_at_the_loaders_loop() 
     (found,) = findings(CHECK, run([0, 0, 1], [1.0, 1.0, NAN]))
     assert (found.severity, found.step) == (Severity.ERROR, 2)
     assert (found.site.file, found.site.line) == LOOP
-    assert "1 non-finite values at step 2" in found.message
+    assert "1 non-finite value at step 2" in found.message
 
 
 def test_a_finite_batch_does_not_explain_a_broken_loss() -> None:

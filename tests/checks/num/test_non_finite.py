@@ -87,7 +87,7 @@ def test_a_loss_that_is_nan_in_evaluation_alone_is_a_warning_with_its_samples() 
     told = [e.text for e in found.evidence]
     assert told == [
         "the first time, predictions of 1 of 100 samples of the batch: 50",
-        "1 of 2 evaluations are not finite",
+        "1 of 2 evaluations is not finite",
     ]
 
 

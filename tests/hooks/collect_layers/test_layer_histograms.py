@@ -11,10 +11,9 @@ import torch
 from torch import nn
 
 import clew
-from clew.hooks.collect_layers.layer_histograms import FIELDS, Histograms
+from clew.hooks.collect_layers.layer_histograms import BINS, FIELDS, Histograms
 from clew.hooks.entry.guard import Guard
 from clew.measure.deferred_values import Late
-from clew.measure.histogram import BINS
 from clew.records.site import Site
 from clew.store.read.run_reader import open_run
 

@@ -10,10 +10,10 @@ import pytest
 
 from clew.hooks.entry.guard import INJECT, Guard
 from clew.hooks.entry.patches import Patches
-from clew.hooks.seams.root_forward import ModelFollower
-from clew.hooks.steps.optimizer_cycle import Cycle
+from clew.hooks.seams.module_seam import ModelFollower
+from clew.hooks.steps.optimizer_steps import Cycle
 from clew.hooks.steps.sampling_budget import AIM, CREDIT, DENSE_STEPS, SPARSE_EVERY, SamplingBudget
-from clew.hooks.steps.step_pattern import Pattern, fold
+from clew.hooks.steps.step_clock import Pattern, fold
 
 
 def drive(sampler, steps, cost, step_time):

@@ -10,8 +10,13 @@ import torch.nn.functional as F
 from recorded_program import facts, recorded, values
 from torch import nn
 
-from clew.hooks.collect_layers.activation_origin import Origin, origin_of
-from clew.hooks.collect_loop.model_outputs import OUTPUT_NAMES, normalised_axis, outputs_row
+from clew.hooks.collect_loop.model_outputs import (
+    OUTPUT_NAMES,
+    Origin,
+    normalised_axis,
+    origin_of,
+    outputs_row,
+)
 
 SCORES = torch.tensor([[2.0, 1.0, 0.0], [0.0, 3.0, 0.0], [4.0, 0.0, 1.0], [5.0, 0.0, 0.0]])
 LINEAR = Origin("")

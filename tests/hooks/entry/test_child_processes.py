@@ -24,8 +24,10 @@ POOL = """
         assert __name__ == "__mp_main__"
 """
 
+# The end waits for the threads that feed the workers' queues: a daemon thread that is stopped between freeing
+# a semaphore and reporting it leaves a warning about a leak.
 LOADER = """
-    import torch
+    import threading, torch
     from torch.utils.data import DataLoader, Dataset
 
     class Squares(Dataset):
@@ -35,6 +37,8 @@ LOADER = """
     if __name__ == "__main__":
         loader = DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context="{method}")
         print([batch.tolist() for batch in loader])
+        for thread in set(threading.enumerate()) - {{threading.current_thread()}}:
+            thread.join(30)
 """
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clew.hooks.entry import launcher
-from clew.hooks.entry.tracebacks import clean, is_ours
+from clew.hooks.entry.launcher import clean, is_ours
 
 PACKAGE = Path(launcher.__file__).parents[2]
 IMPORTLIB = "<frozen importlib._bootstrap>"

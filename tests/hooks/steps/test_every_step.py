@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 import clew
-from clew.hooks.collect_layers import parameter_stats, step_matrix
+from clew.hooks.collect_layers import parameter_stats, step_rows
 from clew.hooks.steps.sampling_budget import DENSE_STEPS, FULL_EVERY
 from clew.measure import deferred_values
 from clew.store.read.run_reader import open_run
@@ -208,7 +208,7 @@ def test_layers_on_a_device_are_measured_on_every_step_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
     """No accelerator is needed: tensors of the host are treated as if they were on one."""
-    for module in (deferred_values, step_matrix, parameter_stats):
+    for module in (deferred_values, step_rows, parameter_stats):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     data, _, _ = trained(tmp_path)
     assert not [fact for fact in data.facts if fact.kind == "incident"]

@@ -7,8 +7,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from usual_programs import (
+from light_step_programs import (
     NEVER_USUAL,
     PROGRAMS,
     STEPS,
@@ -19,6 +18,7 @@ from usual_programs import (
     with_a_loader,
     with_an_optimizer_of_its_own,
 )
+from torch import nn
 
 import clew
 from clew.api.open_run import open_run
@@ -148,7 +148,7 @@ def test_what_the_model_was_given_is_known_in_the_middle_of_a_usual_step(tmp_pat
         watcher.machine.light.settle()
         assert [(call[0], call[1][0]) for call in watcher.holding.calls] == [(model, x)]
         assert watcher.holding.changed() == [x]
-        assert watcher.spoken_of == STEPS
+        assert watcher.reported_step == STEPS
         loss.backward()
         assert watcher.holding.loss == pytest.approx(loss.item())
         optimizer.step()

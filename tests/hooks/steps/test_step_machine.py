@@ -9,6 +9,8 @@ from torch import nn
 
 import clew
 from clew.api.open_run import open_run
+from clew.hooks.steps.full_recorder import FullRecorder
+from clew.hooks.steps.light_recorder import LightRecorder
 from clew.hooks.steps.native_steps import METHODS
 from clew.hooks.steps.recorder import SILENT, Recorder
 from clew.hooks.steps.sampling_budget import SamplingBudget
@@ -99,5 +101,13 @@ def test_a_recorder_that_raises_is_replaced_by_the_full_one_and_that_by_silence(
         assert machine.failed(machine.full, RuntimeError("planted")) is SILENT
 
 
+EVENTS = {name for name in vars(Recorder) if not name.startswith("_")}
+
+
 def test_the_library_stands_in_front_of_events_that_every_recorder_has():
-    assert set(METHODS) < Recorder.__abstractmethods__
+    assert set(METHODS) < EVENTS
+
+
+@pytest.mark.parametrize("recorder", [FullRecorder, LightRecorder])
+def test_every_recorder_handles_every_event(recorder):
+    assert vars(recorder).keys() >= EVENTS

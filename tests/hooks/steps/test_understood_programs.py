@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import clew
 from clew.hooks.collect_layers import parameter_stats
-from clew.hooks.collect_layers import step_matrix as rows
+from clew.hooks.collect_layers import step_rows as rows
 from clew.measure import deferred_values
 from clew.store.read.run_reader import open_run
 

@@ -73,6 +73,13 @@ class Failing(Experiment):
         return Result({})
 
 
+class Facts(dict):
+    """A sink that keeps the last fact of each kind."""
+
+    def fact(self, kind, step, data):
+        self[kind] = data
+
+
 ALL = (Quick, Endless, Shy, Failing)
 
 
@@ -82,10 +89,10 @@ def users_step(batch):
 
 def ran(names=(), limit=120.0, step=users_step, progress=None):
     WATCH.time = 0.0
-    facts = {}
+    facts = Facts()
     subject = Subject({}, step=step)
     experiments = chosen(names, (), ALL)
-    run_experiments(subject, experiments, facts.__setitem__, time_limit=limit, progress=progress, now=WATCH)
+    run_experiments(subject, experiments, facts, time_limit=limit, progress=progress, now=WATCH)
     return facts
 
 
@@ -142,8 +149,8 @@ def test_a_failure_of_an_experiment_itself_is_not_blamed_on_the_user():
     scope = {}  # code that is not in a file of the user's
     exec(compile("def run(self, subject, clock):\n    raise KeyError('x')", "<frozen ours>", "exec"), scope)
     kind = type("Ours", (Failing,), {"run": scope["run"]})
-    facts = {}
-    run_experiments(Subject({}), [kind()], facts.__setitem__)
+    facts = Facts()
+    run_experiments(Subject({}), [kind()], facts)
     assert facts["experiment.failing"]["reason"] == "the experiment itself failed: KeyError: 'x'"
 
 

@@ -9,7 +9,8 @@ from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
 from clew.labs.loaders.dataset_stages import COLLATE, FUNCTION, METHOD, READ, TRANSFORM
-from clew.labs.loaders.pipeline import CannotRead, of
+from clew.labs.loaders.pipeline import pipeline_of
+from clew.records.errors import CannotRead
 
 
 class Compose:
@@ -73,7 +74,7 @@ def states():
 
 def test_samples_and_batches_are_those_of_the_loader():
     loader = DataLoader(Rows(Double()), batch_size=4)
-    pipeline = of(loader)
+    pipeline = pipeline_of(loader)
     with pipeline.reading():
         batches = list(pipeline.batches())
         sample, label = pipeline.sample(7)
@@ -88,7 +89,7 @@ def test_reading_leaves_generators_attributes_and_the_dataset_as_they_were():
     dataset = Rows(Jitter())
     loader = DataLoader(dataset, batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(1))
     before, held = states(), [g.get_state().tolist() for g in (dataset.generator, loader.generator)]
-    pipeline = of(loader)
+    pipeline = pipeline_of(loader)
     with pipeline.reading():
         assert len(list(pipeline.batches())) == 5
         list(pipeline.indices())
@@ -102,7 +103,7 @@ def test_a_dataset_that_can_not_be_copied_is_put_back():
     dataset = Rows()
     dataset.handle = open(__file__)  # noqa: SIM115 - a file can't be copied
     try:
-        pipeline = of(DataLoader(dataset))
+        pipeline = pipeline_of(DataLoader(dataset))
         with pipeline.reading():
             pipeline.sample(1)
             assert dataset.reads == [1]
@@ -123,7 +124,7 @@ def test_a_stream_that_can_not_be_copied_is_not_read_a_second_time():
 
     dataset = Taken()
     try:
-        pipeline = of(DataLoader(dataset))
+        pipeline = pipeline_of(DataLoader(dataset))
         with pipeline.reading(), pytest.raises(CannotRead, match="take samples away"):
             next(pipeline.samples())
         assert list(dataset) == [0, 1, 2, 3, 4]
@@ -132,7 +133,7 @@ def test_a_stream_that_can_not_be_copied_is_not_read_a_second_time():
 
 
 def test_every_stage_is_told_of_with_its_own_time():
-    pipeline = of(DataLoader(Subset(Rows(Compose([Double(), shifted])), range(5, 15)), batch_size=4))
+    pipeline = pipeline_of(DataLoader(Subset(Rows(Compose([Double(), shifted])), range(5, 15)), batch_size=4))
     (sample, _), calls = told(pipeline)
     names = [(call.stage.name, call.stage.kind, call.depth) for call in calls]
     assert names == [
@@ -149,13 +150,13 @@ def test_every_stage_is_told_of_with_its_own_time():
 
 
 def test_following_ends_without_a_trace():
-    pipeline = of(DataLoader(Rows(nn.Sequential(nn.Identity(), nn.Flatten(0)))))
+    pipeline = pipeline_of(DataLoader(Rows(nn.Sequential(nn.Identity(), nn.Flatten(0)))))
     before = [stage.name for stage in pipeline.stages]
     _, calls = told(pipeline)
     assert [c.stage.name for c in calls if c.stage.kind == TRANSFORM] == ["Identity", "Flatten"]
     assert [stage.name for stage in pipeline.stages] == before
     assert shifted.__name__ == "shifted"
-    assert "load" not in vars(pipeline.parts()[0])
+    assert "load" not in vars(pipeline.parts().dataset)
 
 
 def test_stages_pass_for_what_they_stand_in_for():
@@ -164,7 +165,7 @@ def test_stages_pass_for_what_they_stand_in_for():
             assert isinstance(self.transform, Double)
             return super().__getitem__(index)
 
-    (sample, _), calls = told(of(DataLoader(Picky(Double()))))
+    (sample, _), calls = told(pipeline_of(DataLoader(Picky(Double()))))
     assert "Double" in [call.stage.name for call in calls]
     assert torch.equal(sample, (Rows().rows[3] + 1) * 2)
 
@@ -181,13 +182,13 @@ def test_a_plain_list_of_functions_is_a_chain_of_stages():
                 value = step(value)
             return value
 
-    sample, calls = told(of(DataLoader(Chained())))
+    sample, calls = told(pipeline_of(DataLoader(Chained())))
     assert [c.stage.name for c in calls if c.stage.kind == TRANSFORM] == ["Double", "shifted"]
     assert torch.equal(sample, Rows().rows[3] * 2 + 1)
 
 
 def test_the_parts_of_a_concatenation_are_stages():
-    pipeline = of(DataLoader(ConcatDataset([Rows(), Rows(Double())])))
+    pipeline = pipeline_of(DataLoader(ConcatDataset([Rows(), Rows(Double())])))
     _, calls = told(pipeline, 23)
     assert [c.stage.name for c in calls if c.stage.kind == READ] == [
         "Rows.__getitem__",
@@ -198,7 +199,7 @@ def test_the_parts_of_a_concatenation_are_stages():
 
 def test_a_loader_of_our_own_may_have_other_settings():
     loader = DataLoader(Rows(), batch_size=4, num_workers=2, persistent_workers=True, prefetch_factor=3)
-    pipeline = of(loader)
+    pipeline = pipeline_of(loader)
     with pipeline.reading():
         bare = pipeline.bare_loader()
         assert (bare.num_workers, bare.persistent_workers, bare.prefetch_factor) == (0, False, None)
@@ -208,10 +209,11 @@ def test_a_loader_of_our_own_may_have_other_settings():
 
 def test_datasets_without_a_loader_streams_and_lists_of_batches_are_pipelines():
     plain, stream, batches = (
-        of(Rows(), batch_size=8),
-        of(DataLoader(Stream(), batch_size=4)),
-        of([torch.ones(2, 3)]),
+        pipeline_of(Rows()),
+        pipeline_of(DataLoader(Stream(), batch_size=4)),
+        pipeline_of([torch.ones(2, 3)]),
     )
+    plain.batch_size = 8
     with plain.reading(), stream.reading():
         assert [len(batch[0]) for batch in plain.batches()] == [8, 8, 4]
         assert [float(s) for s in stream.samples()] == [float(n) for n in range(10)]
@@ -227,4 +229,4 @@ def test_datasets_without_a_loader_streams_and_lists_of_batches_are_pipelines():
 def test_what_is_no_data_is_refused():
     for wrong in (3, "train", []):
         with pytest.raises(CannotRead):
-            of(wrong)
+            pipeline_of(wrong)

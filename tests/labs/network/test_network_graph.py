@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 import clew
 from clew.records.network import Graph, Node
-from clew.render import bundle
-from clew.render.bundle import BundleNotBuilt
+from clew.render import html_bundle
+from clew.render.html_bundle import BundleNotBuilt
 from clew.render.network.graph_files import GraphFormatError, render_tree, write_graph
 from clew.render.network.graph_layout import MOST, layout_json
 from clew.render.network.graph_levels import Level, Levels
@@ -353,8 +353,6 @@ def test_colours_grow_with_what_they_stand_for() -> None:
     for by in ("flops", "parameters"):
         colour = Colour(graph, by)
         assert colour.of(small) != colour.of(large)
-    health = Colour(graph, "health", values={"0": 1.0})
-    assert health.of(small) != health.of(large)
 
 
 def test_a_graph_of_ten_thousand_ops_is_written(tmp_path: Path) -> None:
@@ -375,7 +373,7 @@ def test_a_graph_of_ten_thousand_ops_is_written(tmp_path: Path) -> None:
 def test_without_the_browsers_page_that_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle, "STATIC", tmp_path)
+    monkeypatch.setattr(html_bundle, "STATIC", tmp_path)
     with pytest.raises(BundleNotBuilt, match=r"^the page is not built: run scripts/build-ui"):
         write_graph(Graph("net", (), ()), tmp_path / "net.html")
     assert not (tmp_path / "net.html").exists()

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 from torch._dynamo import utils as dynamo
 
-from clew.labs.profiler.attempts import compiled_step
-from clew.labs.profiler.torch_trace.profiler_stderr import LEVEL, SILENT
+from clew.labs.profiler.step_experiments import compiled_step
+from clew.labs.profiler.torch_trace.kineto_window import LEVEL, SILENT
 
 # Read when a process profiles for the first time: here that may be a test that plays the user.
 os.environ.setdefault(LEVEL, SILENT)

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.labs.profiler.profile_assembly import profile_of
-from clew.labs.profiler.step_parts import Timed
+from clew.labs.profiler.profile_assembly import Timed, profile_of
+from clew.labs.profiler.profile_recorder import WindowsSeen
 from clew.labs.profiler.window_contents import WindowReading
-from clew.labs.profiler.window_kinds import WindowsSeen
 
 
 def clock(reading: WindowReading) -> Timed:

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from clew.labs.replay.bad_elements import is_elementwise
-from clew.labs.replay.culprits import culprit_of
+from clew.labs.replay.culprits import find_suspects
 from clew.labs.replay.microscope import Microscope
-from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.nonfinite_values import Culprit
 
 INF = math.inf
 
@@ -23,12 +23,11 @@ def blamed(step: Any, *inputs: torch.Tensor, batch: int | None = None) -> Culpri
     given = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
     with scope:
         loss = step(*given)
-        found = culprit_of(scope, [loss], batch or len(given[0]))
-        if found is None:
+        found = find_suspects(scope, [loss], batch or len(given[0]))
+        if not found:
             gradients = torch.autograd.grad(loss, [g for g in given if g.requires_grad])
-            found = culprit_of(scope, gradients, batch or len(given[0]))
-    assert found is not None
-    return found
+            found = find_suspects(scope, gradients, batch or len(given[0]))
+    return found[0].culprit
 
 
 @pytest.mark.parametrize("op", ["log", "div", "cast", "where", "sigmoid_backward", "addcdiv"])

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clew.labs.replay.culprits import culprit_of
+from clew.labs.replay.culprits import find_suspects
 from clew.labs.replay.microscope import Microscope
-from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.nonfinite_values import Culprit
 
 INF = math.inf
 
@@ -25,11 +25,11 @@ def blame(step: Callable[[Tensor], Tensor], x: Tensor, **roots: nn.Module) -> Cu
     with scope:
         loss = step(x)
         leaves = [x, *(p for root in roots.values() for p in root.parameters())]
-        found = culprit_of(scope, [loss], len(x))
-        if found is None:
+        found = find_suspects(scope, [loss], len(x))
+        if not found:
             gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
-            found = culprit_of(scope, [g for g in gradients if g is not None], len(x))
-    return found
+            found = find_suspects(scope, [g for g in gradients if g is not None], len(x))
+    return found[0].culprit if found else None
 
 
 def log_of_zero(x):
@@ -240,7 +240,7 @@ def test_a_value_overwritten_in_place_is_not_followed_any_further():
     scope = Microscope()
     with scope:
         loss = step(torch.ones(4, 3))
-    assert culprit_of(scope, [loss]) is None
+    assert not find_suspects(scope, [loss])
     assert [e.spot.op for e in scope.events] == ["log", "log"]
 
 

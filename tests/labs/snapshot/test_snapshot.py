@@ -14,10 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as global_hooks
 
-from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.inplace_writes import WriteJournal
 from clew.labs.snapshot.op_recorder import OpRecorder
-from clew.labs.snapshot.snapshot import network_snapshot, snapshot
+from clew.labs.snapshot.snapshot import Autocast, network_snapshot, snapshot
 from clew.measure.rng import Rng
 
 

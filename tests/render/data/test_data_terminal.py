@@ -9,9 +9,9 @@ from clew.records.sample_views import (
     ErrorFrame,
     Failure,
     FieldView,
-    PipelineLook,
+    LoaderView,
     SamplePath,
-    StageLook,
+    StageView,
     ValueView,
 )
 from clew.records.site import Site
@@ -35,7 +35,7 @@ def picture(index: int, label: str, data: object, title: str = "") -> ValueView:
     return ValueView(title or f"sample {index}", index, label, "image", data, None, parts)
 
 
-PICTURES = PipelineLook(
+PICTURES = LoaderView(
     name="train_loader",
     role="train",
     number=0,
@@ -57,7 +57,7 @@ PICTURES = PipelineLook(
     remarks=("between loader and model, values from 0 to 1 become -2 to 2",),
     notes=("sample 8 could not be read: OSError: truncated",),
 )
-VALIDATION = PipelineLook("val_loader", "eval", kind="map", dataset="Pets", length=20, batch_size=4)
+VALIDATION = LoaderView("val_loader", "eval", kind="map", dataset="Pets", length=20, batch_size=4)
 FINDING = Finding(
     "class-imbalance",
     "DATA001",
@@ -70,18 +70,18 @@ FINDING = Finding(
 REPORT = Report((PICTURES, VALIDATION), verdict=Verdict((FINDING,)), what="train.py", seconds=3.2)
 
 
-def lines(*looks: ValueView) -> Report:
-    return Report((PipelineLook("loader", kind="map", dataset="Rows", samples=looks, length=3),), what="x.py")
+def lines(*views: ValueView) -> Report:
+    return Report((LoaderView("loader", kind="map", dataset="Rows", samples=views, length=3),), what="x.py")
 
 
-def stage(name: str, kind: str, data: object, **more: object) -> StageLook:
+def stage(name: str, kind: str, data: object, **more: object) -> StageView:
     made = tensor("sample", (3, 12, 12), 0.0, 1.0)
-    return StageLook(name, kind, 1, "train.py", 5, 0.00012, made=made, look=picture(1, "", data), **more)
+    return StageView(name, kind, 1, "train.py", 5, 0.00012, made=made, look=picture(1, "", data), **more)
 
 
 WAY = Report(
     (
-        PipelineLook(
+        LoaderView(
             "train_loader",
             kind="map",
             way=SamplePath(
@@ -95,7 +95,7 @@ WAY = Report(
                         given=FieldView("sample", "int", low=1.0, high=1.0, text="1"),
                     ),
                     stage("Flip", "transform", FLIPPED, random=True, given=tensor("x", (3, 12, 12), 0, 1)),
-                    StageLook("Fails", "transform", 1, "train.py", 9, error="ValueError: no such picture"),
+                    StageView("Fails", "transform", 1, "train.py", 9, error="ValueError: no such picture"),
                 ),
                 "ValueError: no such picture",
             ),
@@ -137,13 +137,13 @@ def test_in_colour_the_pictures_are_half_blocks(monkeypatch):
 
 def test_waves_text_and_numbers_take_a_line_each():
     wave = [0.0, 0.5, -1.0, 0.2] * 40
-    looks = (
+    views = (
         ValueView("sample 0", 0, "2", "wave", wave, 8000, (tensor("audio", (8000,), -1.0, 0.5),)),
         ValueView("sample 1", 1, "spam", "text", "the first line\nand \x1b[31mred words " * 9),
         ValueView("sample 2", 2, "", "numbers", [0.1234567, 2.0, 30000.0] * 12),
     )
     paper = Paper()
-    render_data(lines(*looks), stream=paper, width=80)
+    render_data(lines(*views), stream=paper, width=80)
     assert_golden("data_lines", paper.getvalue())
     assert "\x1b" not in paper.getvalue()
 
@@ -170,7 +170,7 @@ def test_a_loader_that_failed():
 
 def test_the_page_escapes_what_it_shows():
     hostile = "<script>alert(1)</script>"
-    shown = PipelineLook(hostile, dataset=hostile, stages=(hostile,), remarks=(hostile,), notes=(hostile,),
+    shown = LoaderView(hostile, dataset=hostile, stages=(hostile,), remarks=(hostile,), notes=(hostile,),
                          samples=(ValueView(hostile, 0, hostile, "text", hostile),))  # fmt: skip
     drawn = page(Report((shown,), what=hostile, notes=(hostile,)))
     assert "<script>" not in drawn

@@ -23,8 +23,9 @@ from clew.records.loader_speed import (
     Sweep,
     SweepRow,
 )
-from clew.render.data.loader_text import limits, moving_line, padding_lines, sweep_line
-from clew.render.data.speed_report import fragment, render
+from clew.render.data.speed_report import draw, fragment
+from clew.render.data.speed_text import limits, moving_line, padding_lines, sweep_line
+from clew.render.screen import Screen
 
 MEASURED = MeasuredLoader(
     "train_loader",
@@ -77,7 +78,7 @@ MEASURED = MeasuredLoader(
 
 def drawn(measured: MeasuredLoader, width: int, **more: bool) -> str:
     stream = io.StringIO()
-    render(measured, stream=stream, width=width, **more)
+    draw(Screen(stream, width), measured, **more)
     return stream.getvalue()
 
 
@@ -102,7 +103,7 @@ def test_trifles_are_counted_unless_all_is_asked_for() -> None:
 
 def test_a_stream_without_block_characters_gets_plain_ones() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    render(MEASURED, stream=stream, width=80)
+    draw(Screen(stream, 80), MEASURED)
     stream.seek(0)
     text = stream.read()
     assert "########" in text

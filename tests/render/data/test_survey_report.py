@@ -1,4 +1,4 @@
-"""A look through the data on the terminal and in HTML: what there is, at any width."""
+"""A survey of the data on the terminal and in HTML: what there is, at any width."""
 
 from __future__ import annotations
 

@@ -15,9 +15,8 @@ from clew.records.finding import Severity
 from clew.records.step_costs import OpCost, ProcessMemory, Profile, StepMemory
 from clew.records.verdict import Verdict
 from clew.render.number_text import share, span
-from clew.render.profile.cost_tables import alike
-from clew.render.profile.flame_text import layers, merged
-from clew.render.profile.module_tree import rows_shown
+from clew.render.profile.cost_tables import alike, rows_shown
+from clew.render.profile.flame_graph import layers, merged
 from clew.render.profile.profile_terminal import render_profile
 
 

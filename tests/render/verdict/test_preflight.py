@@ -15,9 +15,8 @@ from sample_verdicts import write_script
 
 from clew.records.finding import Exhibit, Finding, Severity
 from clew.records.verdict import Ignored, Verdict
-from clew.render.verdict.preflight_answers import Preflight
 from clew.render.verdict.preflight_html import fragment, page
-from clew.render.verdict.preflight_json import junit, preflight_json
+from clew.render.verdict.preflight_results import Preflight, junit, preflight_json
 from clew.render.verdict.preflight_terminal import render_preflight
 from clew.render.verdict.verdict_terminal import render_verdict
 from clew.render.verdict_json import dumps

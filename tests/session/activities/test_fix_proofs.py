@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from running import clew_run, run_warm
+from program_process import clew_run, run_warm
 
 SCRIPT = """
 import sys

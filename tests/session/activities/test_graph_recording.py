@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from running import clew_run, run_warm
+from program_process import clew_run, run_warm
 from torch import nn
 
 from clew.labs.network.network_graph import graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from running import clew_run, start, wait
+from program_process import clew_run, start, wait
 
 import clew
 

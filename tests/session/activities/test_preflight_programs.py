@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import PROGRAMS, run_warm
+from program_process import PROGRAMS, run_warm
 
 SCRIPTS = PROGRAMS / "preflight"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import Ended, run_warm
+from program_process import Ended, run_warm
 
 from clew.checks.run_view import RunView
 from clew.records.step_costs import PARTS, Profile

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_parts import append_payloads, block, declarations, new_run, write_segment
+from store_runs import append_payloads, block, declarations, new_run, write_segment
 
 from clew.records.site import Site
-from clew.store.index import index_cache, ingest, lanes
+from clew.store.index import index_cache, index_layout, ingest
 from clew.store.index.series_index import Envelope, Index, site_key
 from clew.store.read.run_data import RunData
 from clew.store.write.frames import encode_json
@@ -25,8 +25,8 @@ M0 = site_key(Site(module="m0"))
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("CLEW_CACHE", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setattr(lanes, "NARROW_ROWS", 64)  # small chunks: many of them in a small test
-    monkeypatch.setattr(lanes, "WIDE_ROWS", 32)
+    monkeypatch.setattr(index_layout, "NARROW_ROWS", 64)  # small chunks: many of them in a small test
+    monkeypatch.setattr(index_layout, "WIDE_ROWS", 32)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_parts import LOSS, block, declarations, new_run, only_series, open_writer, write_segment
+from store_runs import LOSS, block, declarations, new_run, only_series, open_writer, write_segment
 
 from clew.store.read.run_data import RunData
 from clew.store.read.run_errors import EmptyRun, NewerFormat, NotARun, RunError

@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-from store_parts import (
+from store_runs import (
     LOSS,
     append_payloads,
     block,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_parts import block, declarations, only_series
+from store_runs import block, declarations, only_series
 
 from clew.store.read import run_data
 from clew.store.read.run_data import RunData

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_parts import (
+from store_runs import (
     LOSS,
     append_payloads,
     block,

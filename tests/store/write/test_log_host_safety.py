@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from store_parts import LOSS, new_run, only_series, open_writer, record_losses
+from store_runs import LOSS, new_run, only_series, open_writer, record_losses
 
 import clew
 from clew.records.site import Site
@@ -101,7 +101,7 @@ def test_a_real_limit_on_file_size_is_survived(tmp_path):
     code = """
 import resource, sys
 from pathlib import Path
-from store_parts import open_writer, LOSS
+from store_runs import open_writer, LOSS
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 failures = []
 log = open_writer(Path(sys.argv[1]), failures)
@@ -123,7 +123,7 @@ def test_a_read_only_folder_is_told_and_not_raised(tmp_path):
     code = """
 import os, sys
 from pathlib import Path
-from store_parts import open_writer, LOSS
+from store_runs import open_writer, LOSS
 run = Path(sys.argv[1])
 os.chmod(run, 0o555)
 if os.geteuid() == 0:
@@ -330,7 +330,7 @@ def test_a_forked_child_never_writes_into_its_parents_log(tmp_path):
     code = """
 import os, sys, warnings
 from pathlib import Path
-from store_parts import open_writer, LOSS
+from store_runs import open_writer, LOSS
 log = open_writer(Path(sys.argv[1]))
 table = log.table(["loss"], [log.site(LOSS)])
 log.row(table, 0, [0.0])

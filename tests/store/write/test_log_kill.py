@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_parts import only_series
+from store_runs import only_series
 
 import clew
 from clew.store.read.run_folders import list_runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from web_parts import Client, writer_of
+from web_runs import Client, writer_of
 
 from clew.store.read.run_folders import create_run
 

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from web_parts import HOSTILE, make_run
+from web_runs import HOSTILE, make_run
 
-from clew.render import bundle
-from clew.web.answers.desk import Desk
+from clew.render import html_bundle
+from clew.web.answers.api_answers import ApiAnswers
 from clew.web.answers.report_file import ReportError, build_report
 from clew.web.runs.run_library import Shelf
 
@@ -36,16 +36,16 @@ def small_page(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("static")
     for name, text in SMALL.items():
         (folder / name).write_text(text)
-    monkeypatch.setattr(bundle, "STATIC", folder)
+    monkeypatch.setattr(html_bundle, "STATIC", folder)
 
 
 def built(paths: list[Path], limit: int = 10_000_000, notes: str = "", title: str = "t") -> str:
-    desk = Desk(Shelf(paths))
+    answers = ApiAnswers(Shelf(paths))
     try:
-        desk.library.scan()
-        return build_report(desk, [path.name for path in paths], notes=notes, limit=limit, title=title)
+        answers.library.scan()
+        return build_report(answers, [path.name for path in paths], notes=notes, limit=limit, title=title)
     finally:
-        desk.close()
+        answers.close()
 
 
 def data_of(text: str) -> dict:

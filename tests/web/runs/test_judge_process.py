@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from web_parts import begin, make_run, writer_of
+from web_runs import begin, make_run, writer_of
 
 from clew.store.index.index_cache import cache_root
 from clew.store.read.run_folders import create_run
+from clew.store.write import segment_file
 from clew.web.runs import judge_process
-from clew.web.runs.judge_process import Judges, Worker
+from clew.web.runs.judge_process import PATIENCE, Judges, Worker
+from clew.web.runs.run_digest import digest
 from clew.web.runs.run_library import Library
 
 
@@ -32,7 +36,9 @@ def judges_of():
 
 
 def settled(judges: Judges, library: Library, name: str) -> dict:
-    for _ in range(600):
+    """The verdict on the log as it is now; the process that judges has the lowest priority, so be patient."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         found = judges.get(name, library.glance(name))
         if found.stamp == judge_process.judged_stamp(library.glance(name)):
             return found.data
@@ -61,25 +67,36 @@ def test_a_damaged_verdict_on_disk_is_computed_again(tmp_path, judges_of):
 
 
 def test_a_growing_run_is_not_judged_again_before_its_time(tmp_path, judges_of, monkeypatch):
-    monkeypatch.setattr(judge_process, "PAUSE", 1000.0)
+    now, asked = 1000.0, []
+
+    def ask(worker: Worker, path: Path) -> dict:
+        asked.append(path.name)
+        return digest(path)
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    monkeypatch.setattr(judge_process, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
+    monkeypatch.setattr(segment_file, "HEARTBEAT_EVERY", 1e9)  # the log changes when the test writes to it
     run = create_run(tmp_path, {"script": "train.py"})
     writer = writer_of(run)
     every, _, _ = begin(writer)
     writer.row(every, 0, [1.0])
     assert writer.flush()
     library, judges = judges_of(tmp_path)
-    first = judges.wait(run.name, library.glance(run.name), 60)
+    first = judges.wait(run.name, library.glance(run.name), PATIENCE)
     assert first.version == 1
     for step in range(1, 100):
         writer.row(every, step, [1.0])
     assert writer.flush()
     library.scan()
+    now += judge_process.PAUSE / 2
     again = judges.get(run.name, library.glance(run.name))
     assert again.stamp != judge_process.judged_stamp(library.glance(run.name))
     assert not judges._queued
     assert again.data["steps"] == 1
-    again.due = 0.0
+    assert len(asked) == 1
+    now += judge_process.PAUSE
     assert settled(judges, library, run.name)["steps"] == 100
+    assert len(asked) == 2
     writer.abandon()
 
 
@@ -95,7 +112,7 @@ def test_a_judge_that_dies_is_one_bad_verdict(tmp_path, judges_of, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(Worker, "_running", dying)
-        failed = judges.wait(bad.name, library.glance(bad.name), 60)
+        failed = judges.wait(bad.name, library.glance(bad.name), PATIENCE)
     assert failed.data["state"] == "failed"
     assert "clew why" in failed.data["error"] or "failed" in failed.data["error"]
     assert settled(judges, library, good.name)["state"] == "ready"
@@ -108,7 +125,7 @@ def test_a_run_that_is_deleted_while_it_waits_breaks_nothing(tmp_path, judges_of
     import shutil
 
     shutil.rmtree(run)
-    assert judges.wait(run.name, glance, 60).data["state"] == "failed"
+    assert judges.wait(run.name, glance, PATIENCE).data["state"] == "failed"
 
 
 def test_verdicts_that_nobody_asks_for_are_removed(tmp_path):
@@ -125,7 +142,7 @@ def test_the_process_ends_when_there_is_nothing_left_to_judge(tmp_path, judges_o
     run = make_run(tmp_path)
     library, judges = judges_of(tmp_path)
     settled(judges, library, run.name)
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while judges._worker._process is not None:
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -3,6 +3,8 @@ import type { CanvasHTMLAttributes } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useTheme } from "../theme";
 
+export const MONO = '11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'; // for numbers along axes
+
 export type Paint = (context: CanvasRenderingContext2D, width: number, height: number) => void;
 
 interface Props extends Omit<CanvasHTMLAttributes<HTMLCanvasElement>, "ref" | "height"> {

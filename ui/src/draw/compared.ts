@@ -2,6 +2,7 @@
 import { digits } from "../format";
 import type { CompareAnswer, MetricRow, RunRow } from "../answers";
 import type { Value } from "./parallel";
+import { sortedBy } from "./sorting";
 
 export type Compared = CompareAnswer;
 export type Metric = MetricRow;
@@ -38,15 +39,9 @@ export function plain(value: unknown): Value {
 
 /** Places of the runs in the order of a column; what has no value is last, whichever way. */
 export function sortedRuns(rows: Record<string, Value>[], by: string): number[] {
-  const down = by.startsWith("-");
   const column = by.replace(/^-/, "");
-  const order = rows.map((_, i) => i);
-  if (!column) return order;
-  return order.sort((a, b) => {
-    const [x, y] = [rows[a]![column] ?? null, rows[b]![column] ?? null];
-    if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
-    return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
-  });
+  const order = rows.map((row, run) => ({ run, value: row[column] ?? null }));
+  return sortedBy(order, "value", by.startsWith("-")).map(({ run }) => run);
 }
 
 const FIRST = 4; // charts shown without being asked for

@@ -1,6 +1,6 @@
-// Makes room in a level for what is open in it. The layout itself, which row and column a box stands in, is made
-// once by Python (src/clew/render/network/box_places.py, where `fit` is the same for SVG): here columns and rows only become
-// as wide and high as what stands in them, as those of a table do.
+// Makes room in a level for what is open in it. The layout itself, the row and column of each box, is computed once
+// by Python (src/clew/render/network/box_places.py, where `fit` is the same for SVG): here columns and rows only
+// become as wide and high as the boxes in them, as in a table.
 
 /** Places of a level: boxes first, then passages, where a long line goes by between boxes. */
 export interface Grid {
@@ -20,7 +20,7 @@ export interface Places {
 
 const [GAP_X, BESIDE] = [20, 12]; // between boxes; between a passage and what stands beside it
 const [GAP_Y, HIGHEST_GAP] = [28, 72];
-const STEEPNESS = 0.08; // a gap grows with how far its lines go sideways: flat lines can't be told apart
+const STEEPNESS = 0.08; // a gap grows with the sideways extent of its lines: flat lines can't be distinguished
 
 export function fit(grid: Grid, widths: number[], heights: number[]): Places {
   const wide = grid.x.map((_, place) => widths[place] ?? 0);

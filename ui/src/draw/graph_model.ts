@@ -2,6 +2,7 @@
 // of a module when it is expanded, and what is drawn once for several that are alike.
 import type { GraphAnswer as Answered, GraphModel, GraphModule } from "../answers";
 import type { Grid } from "./graph_grid";
+import { hasWords } from "./search";
 
 export interface Tensor {
   shape: number[];
@@ -299,13 +300,8 @@ export function everything(model: Model): Sight {
 
 /** Nodes whose label, type or path has all the words; modules first, then by how little else is in the name. */
 export function searched(model: Model, text: string, most = 60): GraphNode[] {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (!words.length) return [];
-  const fits = (n: GraphNode) => {
-    const all = `${n.path} ${n.label} ${n.type}`.toLowerCase();
-    return words.every((word) => all.includes(word));
-  };
-  const found = [...model.nodes.values()].filter((n) => !n.port && fits(n));
+  if (!text.trim()) return [];
+  const found = [...model.nodes.values()].filter((n) => !n.port && hasWords(`${n.path} ${n.label} ${n.type}`, text));
   found.sort((a, b) => Number(b.kind === "module") - Number(a.kind === "module") || a.path.length - b.path.length || a.id - b.id);
   return found.slice(0, most);
 }

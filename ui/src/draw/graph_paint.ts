@@ -1,8 +1,10 @@
 // Boxes and lines of a laid-out graph, of which only what is in sight is drawn.
 import { colour } from "../theme";
+import type { Severity } from "../types";
 import { fitted } from "./canvas";
 import { type Layout, LINE, type Line, linesOf, type Note, type Placed } from "./graph_layout";
 import type { GraphNode, Model } from "./graph_model";
+import { severityPath } from "./severity_shapes";
 
 export interface Camera {
   x: number; // of the layout, at the left of the canvas
@@ -13,16 +15,11 @@ export interface Camera {
 export interface Look {
   fill: (node: GraphNode) => string | null; // null: by its kind
   ink: (node: GraphNode) => string | null;
-  mark: (node: GraphNode) => string | null; // severity of a finding at it
+  mark: (node: GraphNode) => Severity | null; // of the worst finding at it
 }
 
 const FONT = '500 11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'; // Python has measured for 11 px
 const LEFT = 8; // px before a text
-
-export function shapeText(node: { outputs: { shape: number[] }[] }): string {
-  const shape = node.outputs[0]?.shape;
-  return shape ? (shape.length ? shape.join("\u00d7") : "scalar") : "";
-}
 
 export function paintGraph(
   context: CanvasRenderingContext2D,
@@ -133,25 +130,13 @@ function paintText(context: CanvasRenderingContext2D, box: Placed, node: GraphNo
   context.globalAlpha = 1;
 }
 
-function paintMarkAt(context: CanvasRenderingContext2D, severity: string, x: number, y: number, paper: Palette): void {
-  const r = 6;
-  context.beginPath();
-  if (severity === "error") {
-    context.moveTo(x, y - r);
-    context.lineTo(x + r, y + r);
-    context.lineTo(x - r, y + r);
-  } else if (severity === "warning") {
-    context.moveTo(x, y - r);
-    context.lineTo(x + r, y);
-    context.lineTo(x, y + r);
-    context.lineTo(x - r, y);
-  } else context.arc(x, y, r - 1, 0, 2 * Math.PI);
-  context.closePath();
+function paintMarkAt(context: CanvasRenderingContext2D, severity: Severity, x: number, y: number, paper: Palette): void {
+  const path = severityPath(severity, x, y, 6);
   context.fillStyle = paper.get(severity);
-  context.fill();
+  context.fill(path);
   context.strokeStyle = paper.get("card");
   context.lineWidth = 1.2;
-  context.stroke();
+  context.stroke(path);
 }
 
 function paintLine(context: CanvasRenderingContext2D, line: Line, paper: Palette, traced: boolean, near: boolean): void {

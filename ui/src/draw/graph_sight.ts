@@ -1,5 +1,5 @@
-// What is coloured, marked and expanded: of the model's nodes, by what is asked for.
-import type { FindingHere } from "../parts/findings_at";
+// How the nodes of a model are coloured, marked and expanded.
+import type { FindingHere } from "./findings_at";
 import { type GraphNode, headsIn, levelOf, type Model, type Sight, TOP } from "./graph_model";
 
 export type By = "health" | "time" | "memory" | "parameters" | "flops" | "kind";

@@ -1,5 +1,6 @@
 // A heat map of rows × columns: where things are, and how they are drawn. Only rows in sight are drawn.
 import type { Rgb, Scale } from "./scale";
+import { hasWords } from "./search";
 
 export interface HeatShape {
   rows: number;
@@ -81,11 +82,7 @@ export function pixels(
 
 /** Layers whose label has all the words; the numbers of their rows. */
 export function matching(layers: readonly { label: string; class?: string | null }[], search: string): number[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  return layers.flatMap((layer, row) => {
-    const text = `${layer.label} ${layer.class ?? ""}`.toLowerCase();
-    return words.every((word) => text.includes(word)) ? [row] : [];
-  });
+  return layers.flatMap((layer, row) => (hasWords(`${layer.label} ${layer.class ?? ""}`, search) ? [row] : []));
 }
 
 export interface Cells {

@@ -1,5 +1,7 @@
 // Parallel coordinates: an axis for each setting and result, a line for each run, ranges that keep some of them.
 
+import { digits } from "../format";
+
 export type Value = number | string | boolean | null;
 
 export interface Axis {
@@ -43,6 +45,12 @@ export function valueAt(axis: Axis, place: number): number | string {
   if (axis.kind === "word") return axis.words[Math.round(place * axis.high)] ?? "";
   if (axis.kind === "log") return axis.low * (axis.high / axis.low) ** place;
   return axis.low + place * (axis.high - axis.low);
+}
+
+/** As a cell or a label shows it. */
+export function valueText(value: Value | undefined): string {
+  if (value === null || value === undefined) return "\u2013";
+  return typeof value === "number" ? digits(value) : String(value);
 }
 
 /** Which runs pass all brushes. A run without a value on a brushed axis does not. */

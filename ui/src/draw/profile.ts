@@ -1,4 +1,4 @@
-// A recorded profile, made safe to draw: whatever stands in the file, numbers are numbers and lists are lists.
+// A recorded profile, made safe to draw: whatever the file contains, numbers are numbers and lists are lists.
 import type { Finding } from "../types";
 import type { Frame } from "./flame";
 
@@ -8,6 +8,9 @@ export interface Part {
   p95: number | null;
   share: number;
 }
+
+/** What the parts are called; the others by their own names. */
+export const PART_NAMES: Record<string, string> = { data: "data wait", rest: "everything else", clew: "Clew itself" };
 
 export interface ModuleTime {
   module: string;
@@ -219,7 +222,11 @@ function frameAlone(raw: unknown): Frame | null {
 }
 
 function row(value: unknown): Row {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Row) : {};
+  return isRow(value) ? value : {};
+}
+
+function isRow(value: unknown): value is Row {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function list(value: unknown): unknown[] {
@@ -227,7 +234,7 @@ function list(value: unknown): unknown[] {
 }
 
 function rows(value: unknown): Row[] {
-  return list(value).filter((one): one is Row => typeof one === "object" && one !== null && !Array.isArray(one));
+  return list(value).filter(isRow);
 }
 
 function text(value: unknown): string {

@@ -1,8 +1,8 @@
 // From values to colours. Magnitudes in viridis, signed values from blue over grey to orange: both can be
 // told apart without red and green, and both darken and lighten evenly.
+import type { ScaleWord } from "../answers";
 
 export type Rgb = readonly [number, number, number];
-export type ScaleKind = "log" | "linear" | "share" | "diverging";
 
 const VIRIDIS: Rgb[] = [
   [68, 1, 84], [72, 36, 117], [65, 68, 135], [53, 95, 141], [42, 120, 142], [33, 145, 140],
@@ -29,14 +29,14 @@ const TABLES = { magnitude: table(VIRIDIS), signed: table(SIGNED) };
 
 /** A colour scale over values: where a value is between the ends, and in which colour. */
 export interface Scale {
-  kind: ScaleKind;
+  kind: ScaleWord;
   low: number; // the value at the dark end
   high: number;
   place: (value: number) => number; // 0 … 1, clipped; NaN for values that have no place
   rgb: (value: number) => Rgb | null;
 }
 
-export function rgbAt(kind: ScaleKind, t: number): Rgb {
+export function rgbAt(kind: ScaleWord, t: number): Rgb {
   const colours = kind === "diverging" ? TABLES.signed : TABLES.magnitude;
   return colours[Math.round(Math.min(Math.max(t, 0), 1) * 255)]!;
 }
@@ -57,7 +57,7 @@ export function inkOn(rgb: Rgb): string {
 }
 
 /** The scale over what is there. A log scale spans at most `decades`: below, everything is equally tiny. */
-export function scaleOver(kind: ScaleKind, values: Iterable<number | null>, decades = 12): Scale {
+export function scaleOver(kind: ScaleWord, values: Iterable<number | null>, decades = 12): Scale {
   const [low, high] = kind === "share" ? [0, 1] : ends(kind, values, decades);
   const place = placing(kind, low, high);
   const rgb = (value: number) => {
@@ -67,7 +67,7 @@ export function scaleOver(kind: ScaleKind, values: Iterable<number | null>, deca
   return { kind, low, high, place, rgb };
 }
 
-function placing(kind: ScaleKind, low: number, high: number): (value: number) => number {
+function placing(kind: ScaleWord, low: number, high: number): (value: number) => number {
   const clip = (t: number) => Math.min(Math.max(t, 0), 1);
   if (kind === "log") {
     const [from, span] = [Math.log10(low), Math.log10(high) - Math.log10(low) || 1];
@@ -78,7 +78,7 @@ function placing(kind: ScaleKind, low: number, high: number): (value: number) =>
   return (value) => (Number.isFinite(value) ? clip((value - low) / span) : NaN);
 }
 
-function ends(kind: ScaleKind, values: Iterable<number | null>, decades: number): [number, number] {
+function ends(kind: ScaleWord, values: Iterable<number | null>, decades: number): [number, number] {
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
     if (value === null || !Number.isFinite(value) || (kind === "log" && value <= 0)) continue;
@@ -99,7 +99,7 @@ function ends(kind: ScaleKind, values: Iterable<number | null>, decades: number)
 }
 
 /** Round places for labels between two ends: powers of ten on a log scale, 1-2-5 steps on others. */
-export function ticks(kind: ScaleKind, low: number, high: number, most: number): number[] {
+export function ticks(kind: ScaleWord, low: number, high: number, most: number): number[] {
   return kind === "log" ? powers(low, high, most) : steps(low, high, most);
 }
 

@@ -1,7 +1,8 @@
-// One chart: lines with their min/max band, zoom that asks again, markers of findings, a cursor shared with the others.
+// One chart: lines with their min/max band, zoom that requests more points, markers of findings, a cursor shared with the others.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { badPlaces, nearest, placeOfStep, tabled, usualTop, type Table } from "../draw/series";
+import { severityPath } from "../draw/severity_shapes";
 import { digits, withUnit } from "../format";
 import { colour, useTheme } from "../theme";
 import type { Axis, SeriesPart, Severity } from "../types";
@@ -28,7 +29,6 @@ export interface ChartProps {
   flags?: boolean; // the markers are links; too many of them on a page would only be in the way
   sync?: string; // charts of the same name share a cursor
   robust?: boolean; // a few values far above all others may leave the picture; it says so
-  bare?: boolean; // a small picture: no axes, no zoom
   onZoom?: (range: [number, number] | null) => void;
   onPin?: (step: number) => void;
 }
@@ -43,10 +43,10 @@ export function Chart(props: ChartProps) {
   latest.current = props;
   const [cursor, setCursor] = useState<number | null>(null);
   const theme = useTheme();
-  const { parts, axis, log = false, smooth = 0, bare = false } = props;
+  const { parts, axis, log = false, smooth = 0 } = props;
   const table = useMemo(() => tabled(parts, smooth, log), [parts, smooth, log]);
   const outside = useMemo(() => above(table, props), [table, props.range?.[0], props.range?.[1], props.robust, log]);
-  const shape = `${parts.map((p) => p.key).join()}|${axis}|${log}|${theme}|${props.height}|${bare}|${smooth > 0}`;
+  const shape = `${parts.map((p) => p.key).join()}|${axis}|${log}|${theme}|${props.height}|${smooth > 0}`;
 
   useEffect(() => {
     const host = box.current;
@@ -56,7 +56,7 @@ export function Chart(props: ChartProps) {
     show(made, latest.current, table);
     const watcher = new ResizeObserver(() => host.clientWidth > 0 && made.setSize({ width: host.clientWidth, height: latest.current.height }));
     watcher.observe(host);
-    const stopWheel = bare ? () => undefined : listenToWheel(made, latest);
+    const stopWheel = listenToWheel(made, latest);
     return () => {
       watcher.disconnect();
       stopWheel();
@@ -70,8 +70,8 @@ export function Chart(props: ChartProps) {
   }, [table, props.range?.[0], props.range?.[1], props.step, props.markers]);
 
   return (
-    <div class={bare ? "chart bare" : "chart"}>
-      {!bare && <Readout parts={parts} names={props.names} words={props.xLabel === undefined ? AXIS_WORDS[axis] : (x) => `${props.xLabel} ${digits(x)}`} cursor={cursor} step={props.step ?? null} />}
+    <div class="chart">
+      <Readout parts={parts} names={props.names} words={props.xLabel === undefined ? AXIS_WORDS[axis] : (x) => `${props.xLabel} ${digits(x)}`} cursor={cursor} step={props.step ?? null} />
       <div ref={box} class="plot" />
       {outside.count > 0 && (
         <p class="faint note">
@@ -138,23 +138,21 @@ function above(table: Table, props: ChartProps): { count: number; most: number }
 
 function options(width: number, latest: { current: ChartProps }, setCursor: (x: number | null) => void): uPlot.Options {
   const props = latest.current;
-  const bare = props.bare ?? false;
   return {
     width,
     height: props.height,
     legend: { show: false },
-    padding: bare ? [4, 2, 4, 2] : [10, 12, 0, 0],
+    padding: [10, 12, 0, 0],
     cursor: {
-      show: !bare,
       y: false,
       points: { size: 5 },
-      drag: { x: !bare, y: false, setScale: false, dist: 4 },
+      drag: { x: true, y: false, setScale: false, dist: 4 },
       focus: { prox: -1 },
       sync: props.sync ? { key: props.sync, setSeries: false, scales: ["x", null], filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } } : undefined,
       bind: { dblclick: () => () => (latest.current.onZoom?.(null), null) },
     },
     scales: { x: { time: false, auto: false, distr: logarithmicX(props) ? 3 : 1 }, y: { auto: false, distr: props.log ? 3 : 1 } },
-    axes: bare ? [{ show: false }, { show: false }] : axes(props),
+    axes: axes(props),
     series: [{}, ...props.parts.flatMap((part, i) => lineOptions(part, i, props))],
     bands: props.parts.map((_, i) => ({ series: [LINES_PER_SERIES * i + 2, LINES_PER_SERIES * i + 1] as [number, number], fill: faded(seriesColour(i), 0.2) })),
     hooks: {
@@ -176,7 +174,7 @@ function logarithmicX(props: ChartProps): boolean {
 function lineOptions(part: SeriesPart, i: number, props: ChartProps): uPlot.Series[] {
   const stroke = seriesColour(i);
   const smooth = (props.smooth ?? 0) > 0;
-  const points = { show: part.steps.length < 60 && !smooth && !props.bare, size: 4, fill: stroke };
+  const points = { show: part.steps.length < 60 && !smooth, size: 4, fill: stroke };
   const edge: uPlot.Series = { stroke: faded(stroke, 0.25), width: 1, points: { show: false } };
   return [
     edge,
@@ -260,12 +258,7 @@ function drawMarker(ctx: CanvasRenderingContext2D, x: number, top: number, heigh
   ctx.lineTo(x, top + height);
   ctx.stroke();
   ctx.setLineDash([]);
-  const r = 4.5 * ratio;
-  ctx.beginPath();
-  if (severity === "error") [ctx.moveTo(x, top - r), ctx.lineTo(x + r, top + r), ctx.lineTo(x - r, top + r)];
-  else if (severity === "warning") [ctx.moveTo(x, top - r), ctx.lineTo(x + r, top), ctx.lineTo(x, top + r), ctx.lineTo(x - r, top)];
-  else ctx.arc(x, top, r * 0.8, 0, 2 * Math.PI);
-  ctx.fill();
+  ctx.fill(severityPath(severity, x, top, 4.5 * ratio));
 }
 
 /** Over each marker a link that says what it is and leads to the finding. */

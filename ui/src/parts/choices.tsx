@@ -1,3 +1,4 @@
+// A choice of one of a few.
 /** One of a few, side by side; one that can't be chosen says why. */
 export function Choices<T extends string>({ label, value, options, set }: { label: string; value: T; options: { value: T; title: string; why?: string }[]; set: (value: T) => void }) {
   return (

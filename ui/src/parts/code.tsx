@@ -1,3 +1,4 @@
+// Source code: the user's lines around a finding, and a fix as a diff.
 import { dedented } from "../format";
 import type { DiffLine, FindingLinks } from "../types";
 

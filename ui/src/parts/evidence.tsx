@@ -1,4 +1,4 @@
-// An observation, with the very series behind it drawn.
+// An observation, with a chart of the series behind it.
 import { useMemo } from "preact/hooks";
 import { ofRun, useApi } from "../api";
 import { fromJson } from "../format";

@@ -1,7 +1,6 @@
 // The samples that a finding is about, drawn as what they are.
 import { useEffect, useRef } from "preact/hooks";
 import { digits } from "../format";
-import { colour, useTheme } from "../theme";
 import type { Exhibit } from "../types";
 
 const LARGEST = 128; // px of a picture's longer side on screen
@@ -58,19 +57,12 @@ function Picture({ rows }: { rows: Pixel[][] }) {
   return <canvas ref={canvas} width={width} height={height} style={{ width: `${width * scale}px`, height: `${height * scale}px` }} />;
 }
 
-function Wave({ values }: { values: number[] }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const theme = useTheme();
-  useEffect(() => {
-    const ctx = canvas.current?.getContext("2d");
-    if (!ctx) return;
-    const { width, height } = ctx.canvas;
-    const most = values.reduce((a, v) => Math.max(a, Math.abs(v)), 0) || 1;
-    ctx.clearRect(0, 0, width, height);
-    ctx.strokeStyle = colour("series-0");
-    ctx.beginPath();
-    values.forEach((value, i) => ctx.lineTo((i / Math.max(1, values.length - 1)) * width, height / 2 - (value / most) * (height / 2 - 2)));
-    ctx.stroke();
-  }, [values, theme]);
-  return <canvas ref={canvas} width={200} height={60} />;
+export function Wave({ values }: { values: number[] }) {
+  const most = values.reduce((a, v) => Math.max(a, Math.abs(v)), 1e-12);
+  const points = values.map((v, n) => `${((200 * n) / Math.max(values.length - 1, 1)).toFixed(1)},${(30 - (28 * v) / most).toFixed(1)}`);
+  return (
+    <svg class="wave" viewBox="0 0 200 60" width="100%" height="60" preserveAspectRatio="none" role="img" aria-label={`waveform, peak ${digits(most)}`}>
+      <polyline points={points.join(" ")} fill="none" stroke="var(--series-0)" stroke-width="1" />
+    </svg>
+  );
 }

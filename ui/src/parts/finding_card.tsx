@@ -134,12 +134,12 @@ function Fix({ finding, links, home }: { finding: Finding; links: FindingLinks |
   );
 }
 
-/** What a trial of the fix gave, with the noise of it. */
+/** The result of a trial of the fix, with its noise. */
 function Trial({ proof }: { proof: Proof }) {
   const spread = (values: (number | string)[]) => values.map((value) => digits(fromJson(value))).join(" … ");
   return (
     <p class="trial">
-      {proof.helped ? "Tested on a snapshot: with this fix" : "Tested on a snapshot: the fix did not help:"} the loss after {whole(proof.steps)} steps is{" "}
+      {proof.helped ? "Tested on a snapshot: with this fix" : "Tested on a snapshot: the fix did not help:"} the loss after {plural(proof.steps, "step")} is{" "}
       <Num value={fromJson(proof.after)} /> <span class="faint num">({spread(proof.after_spread)})</span> instead of <Num value={fromJson(proof.before)} />{" "}
       <span class="faint num">({spread(proof.before_spread)})</span>, over {plural(proof.seeds, "seed")}.
     </p>

@@ -1,17 +1,15 @@
 // The heat map itself: canvas, labels, marks of findings, pointer and keyboard.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { LayerRow } from "../answers";
-import { Canvas, fitted, pointOn } from "../draw/canvas";
+import { Canvas, fitted, MONO, pointOn } from "../draw/canvas";
 import { AXIS, cellAt, cellWidth, columnAt, type HeatShape, labelledColumns, labelledRows, pixels, rowHeightFor, visibleRows } from "../draw/heat";
+import { type FindingHere, worst } from "../draw/findings_at";
 import { fromHex, type Scale } from "../draw/scale";
+import { severityPath } from "../draw/severity_shapes";
 import { digits, plural, withUnit } from "../format";
 import { colour, useTheme } from "../theme";
 import type { Layers } from "../views/layers";
-import type { FindingHere } from "./findings_at";
-import { worst } from "./findings_at";
 import { Tip, type TipAt } from "./tip";
-
-export type HeatLayer = LayerRow;
 
 interface Props {
   data: Layers;
@@ -21,12 +19,11 @@ interface Props {
   chosen: string;
   step: number | null; // one that a link points to
   roomy: boolean;
-  onChoose: (layer: HeatLayer) => void;
+  onChoose: (layer: LayerRow) => void;
   onZoom: (from: number, to: number) => void;
 }
 
 const LEAST_ROOM = 240; // px of the map on a low screen
-const FONT = '11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 
 export function HeatMap(props: Props) {
   const { data, rows, chosen, roomy, onChoose, onZoom } = props;
@@ -217,7 +214,7 @@ function outline(context: CanvasRenderingContext2D, shape: HeatShape, row: numbe
 }
 
 function paintLabels(context: CanvasRenderingContext2D, shape: HeatShape, { data, rows, chosen }: Props): void {
-  context.font = FONT;
+  context.font = MONO;
   context.textBaseline = "middle";
   const at = rows.findIndex((row) => data.layers[row]!.site === chosen);
   const far = (row: number) => at < 0 || Math.abs(row - at) * shape.rowHeight >= 13;
@@ -245,28 +242,13 @@ function paintFindings(context: CanvasRenderingContext2D, shape: HeatShape, { da
     if (!found || !severity) continue;
     const y = row * shape.rowHeight - shape.scroll;
     context.fillStyle = colour(severity);
-    paintMark(context, severity, 10, y + shape.rowHeight / 2, Math.min(5, Math.max(2.5, shape.rowHeight / 2)));
+    context.fill(severityPath(severity, 10, y + shape.rowHeight / 2, Math.min(5, Math.max(2.5, shape.rowHeight / 2))));
     for (const { step } of found) {
       const column = step === null ? -1 : data.columns.findIndex((c) => c >= step);
       if (column < 0 || step! < data.columns[0]!) continue;
       context.fillRect(shape.gutter + column * cellWidth(shape) - 1, y, 2, shape.rowHeight);
     }
   }
-}
-
-export function paintMark(context: CanvasRenderingContext2D, severity: string, x: number, y: number, r: number): void {
-  context.beginPath();
-  if (severity === "error") {
-    context.moveTo(x, y - r);
-    context.lineTo(x + r, y + r);
-    context.lineTo(x - r, y + r);
-  } else if (severity === "warning") {
-    context.moveTo(x, y - r);
-    context.lineTo(x + r, y);
-    context.lineTo(x, y + r);
-    context.lineTo(x - r, y);
-  } else context.arc(x, y, r * 0.85, 0, 2 * Math.PI);
-  context.fill();
 }
 
 function paintDrag(context: CanvasRenderingContext2D, shape: HeatShape, drag: [number, number]): void {
@@ -296,7 +278,7 @@ function paintAxis(context: CanvasRenderingContext2D, shape: HeatShape, columns:
   context.fillStyle = colour("card");
   context.fillRect(0, shape.height - AXIS, shape.width, AXIS);
   context.fillStyle = colour("soft");
-  context.font = FONT;
+  context.font = MONO;
   context.textBaseline = "middle";
   const y = shape.height - AXIS / 2;
   context.fillText("step", 22, y);

@@ -1,3 +1,4 @@
+// The list of keys that act on this page.
 import { useEffect, useState } from "preact/hooks";
 import { bindingsInForce, useKeys } from "../keys";
 import { switchTheme } from "../theme";

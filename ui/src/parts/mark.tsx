@@ -1,11 +1,6 @@
 // Severity and state: by colour, shape and word, so that none of them alone has to carry it.
+import { SHAPES } from "../draw/severity_shapes";
 import type { Severity } from "../types";
-
-const SHAPES: Record<Severity, string> = {
-  error: "M8 1 15 15 1 15Z", // triangle
-  warning: "M8 1 15 8 8 15 1 8Z", // diamond
-  advice: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12Z", // disc
-};
 
 export function Mark({ severity, word = false }: { severity: Severity; word?: boolean }) {
   return (

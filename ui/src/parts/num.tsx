@@ -1,3 +1,4 @@
+// A number with its unit.
 import { withUnit } from "../format";
 
 /** A number with its unit, in tabular figures; the exact value on hover. */

@@ -1,3 +1,4 @@
+// What a report says about itself.
 import { moment } from "../format";
 import type { ReportInfo } from "../types";
 import { Markdown } from "./markdown";

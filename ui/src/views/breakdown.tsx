@@ -1,6 +1,7 @@
 // The parts of each step, stacked over the run.
 import { useCallback, useMemo, useState } from "preact/hooks";
-import { Canvas, pointOn } from "../draw/canvas";
+import { Canvas, MONO, pointOn } from "../draw/canvas";
+import { PART_NAMES } from "../draw/profile";
 import { ticks } from "../draw/scale";
 import { robustTop, shares, type Stack, stacked } from "../draw/stack";
 import { digits, withUnit } from "../format";
@@ -9,7 +10,6 @@ import { colour } from "../theme";
 import type { SeriesAnswer } from "../types";
 
 const COLOURS: Record<string, string> = { data: "series-1", forward: "series-0", backward: "series-5", optimizer: "series-2", rest: "faint", clew: "series-3" };
-const SAYS: Record<string, string> = { data: "waiting for data", clew: "Clew itself", rest: "everything else" };
 const LEFT = 62;
 const BELOW = 24;
 
@@ -44,7 +44,7 @@ export function Breakdown({ parts, answer, onZoom }: Props) {
         {whole.map(({ name, share, mean }) => (
           <span>
             <i style={{ background: `var(--${COLOURS[name] ?? "series-4"})` }} />
-            {SAYS[name] ?? name} <b class="num">{withUnit(share, "share")}</b> <span class="num faint">{withUnit(mean, "s")}</span>
+            {PART_NAMES[name] ?? name} <b class="num">{withUnit(share, "share")}</b> <span class="num faint">{withUnit(mean, "s")}</span>
           </span>
         ))}
       </p>
@@ -73,7 +73,7 @@ function Reading({ stack, at, index }: { stack: Stack; at: TipAt; index: number 
         <dd class="num">{digits(stack.x[index])}</dd>
         {stack.parts.map((p) => (
           <>
-            <dt>{SAYS[p.name] ?? p.name}</dt>
+            <dt>{PART_NAMES[p.name] ?? p.name}</dt>
             <dd class="num">{withUnit(p.values[index], "s")}</dd>
           </>
         ))}
@@ -126,10 +126,8 @@ function paintCut(context: CanvasRenderingContext2D, stack: Stack, top: number, 
   });
 }
 
-const FONT = '11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
-
 function paintGrid(context: CanvasRenderingContext2D, width: number, tall: number, top: number, y: (value: number) => number): void {
-  context.font = FONT;
+  context.font = MONO;
   context.textAlign = "right";
   context.textBaseline = "middle";
   for (const tick of ticks("linear", 0, top, 4)) {
@@ -142,7 +140,7 @@ function paintGrid(context: CanvasRenderingContext2D, width: number, tall: numbe
 }
 
 function paintSteps(context: CanvasRenderingContext2D, stack: Stack, wide: number, width: number, height: number): void {
-  context.font = FONT;
+  context.font = MONO;
   context.fillStyle = colour("soft");
   context.textBaseline = "alphabetic";
   context.fillText("step", 4, height - 6);

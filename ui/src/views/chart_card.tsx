@@ -1,4 +1,4 @@
-// A chart with its title, that asks for exactly what it shows.
+// A chart with its title; it requests exactly the points that it shows.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
 import { whole } from "../format";
@@ -40,7 +40,7 @@ export function ChartCard({ frame, keys, title, about, names, height, robust, on
   }, []);
   const { id, axis, range, version } = frame;
   const asked = { keys: keys.join(","), from: range?.[0], to: range?.[1], points, x: axis };
-  const inHand = useRef(false); // it is this chart that somebody zooms
+  const inHand = useRef(false); // the user is zooming this chart
   const before = useRef(String(range));
   const answer = useApi<SeriesAnswer>(ofRun(id, "series"), asked, version, before.current !== String(range) && !inHand.current);
   useLayoutEffect(() => void (before.current = String(range)), [String(range)]);
@@ -68,7 +68,7 @@ export function ChartCard({ frame, keys, title, about, names, height, robust, on
   );
 }
 
-/** What is shown: the chart in hand follows at once, the others as their points come, and are drawn once. */
+/** The range to draw: the chart being zoomed follows at once, the others when their points arrive. */
 function useRange(frame: Frame, inHand: { current: boolean }, settled: boolean): [Frame["range"], Frame["zoom"]] {
   const kept = useRef(frame.range);
   if (settled || inHand.current) kept.current = frame.range;
@@ -85,7 +85,7 @@ function nothing(waiting: boolean, gone: SeriesPart[]): string {
   return waiting ? "\u00a0" : "No point in this range";
 }
 
-/** Names belong to keys; a series that is not there takes its name along. */
+/** Names belong to keys: a missing series is left out with its name. */
 function named(names: string[] | undefined, keys: string[], parts: SeriesPart[]): string[] | undefined {
   return names && parts.map((part) => names[keys.indexOf(part.key)] ?? part.label);
 }

@@ -8,10 +8,9 @@ import { type Marker } from "../parts/chart";
 import { Choices } from "../parts/choices";
 import { Await, Empty } from "../parts/states";
 import { hrefTo, setParams, useParam, usePlace } from "../state";
-import type { Axis, RunDetail, SignalList, SignalRow } from "../types";
+import type { Axis, RunDetail, SignalList, SignalRow, ViewProps } from "../types";
 import { AllSignals } from "./all_signals";
 import { ChartCard, type Frame } from "./chart_card";
-import type { ViewProps } from "./view";
 import "./charts.css";
 
 const FIRST_PAGE = 200; // in reading order: all that has a place of its own is on it

@@ -1,9 +1,11 @@
-// Runs side by side: curves, settings, results with their noise, findings. What is brushed or chosen is so everywhere.
+// Runs side by side: curves, settings, results with their noise, findings. A selection applies to all of them.
 import { useMemo } from "preact/hooks";
 import { useApi } from "../api";
 import { type Compared, namesOf, plain, sortedRuns, tableOf } from "../draw/compared";
-import { axisOver, type Brushes, passing, readBrushes, type Value, writeBrushes } from "../draw/parallel";
-import { digits, plural } from "../format";
+import { axisOver, type Brushes, passing, readBrushes, type Value, valueText, writeBrushes } from "../draw/parallel";
+import { plural } from "../format";
+import { useLive } from "../live";
+import { Frame } from "../parts/frame";
 import { isSeverity, Mark, RunState } from "../parts/mark";
 import { Await, Empty } from "../parts/states";
 import { hrefTo, setParams, usePlace, useParam } from "../state";
@@ -12,12 +14,16 @@ import { Parallel } from "./parallel";
 import { Spread } from "./spread";
 import "./views.css";
 
-export interface CompareProps {
-  runs: string[];
-  version: number;
+export function ComparePage({ runs }: { runs: string[] }) {
+  const live = useLive("events");
+  return (
+    <Frame crumb={`Compare ${plural(runs.length, "run")}`}>
+      <CompareView runs={runs} version={live.version} />
+    </Frame>
+  );
 }
 
-export function CompareView({ runs, version }: CompareProps) {
+function CompareView({ runs, version }: { runs: string[]; version: number }) {
   const answer = useApi<Compared>(runs.length > 1 ? "compare" : null, { runs: runs.join(",") }, version);
   if (runs.length < 2)
     return (
@@ -76,13 +82,22 @@ export interface Shared {
   pick: (id: string) => void;
 }
 
-export function Swatch({ at }: { at: number }) {
+function Swatch({ at }: { at: number }) {
   return <i class="swatch" style={{ background: `var(--series-${at % 8})` }} />;
 }
 
-function cellText(value: Value | undefined): string {
-  if (value === null || value === undefined) return "\u2013";
-  return typeof value === "number" ? digits(value) : String(value);
+/** A heading for each run, with its colour. */
+export function RunHeads({ names, right = false }: { names: string[]; right?: boolean }) {
+  return (
+    <>
+      {names.map((name, i) => (
+        <th class={right ? "right" : undefined}>
+          <Swatch at={i} />
+          {name}
+        </th>
+      ))}
+    </>
+  );
 }
 
 function Settings({ data, names, pass, chosen, pick, columns, rows, results }: Shared & { columns: string[]; rows: Record<string, Value>[]; results: Set<string> }) {
@@ -123,7 +138,7 @@ function Settings({ data, names, pass, chosen, pick, columns, rows, results }: S
                     <RunState state={run.state} />
                   </td>
                   {columns.map((name) => (
-                    <td class="right num">{cellText(rows[i]![name])}</td>
+                    <td class="right num">{valueText(rows[i]![name])}</td>
                   ))}
                 </tr>
               );
@@ -152,12 +167,7 @@ function Findings({ data, names, pass }: Shared) {
           <thead>
             <tr>
               <th>check</th>
-              {names.map((name, i) => (
-                <th>
-                  <Swatch at={i} />
-                  {name}
-                </th>
-              ))}
+              <RunHeads names={names} />
             </tr>
           </thead>
           <tbody>
@@ -208,12 +218,7 @@ function Rest({ data, names }: { data: Compared; names: string[] }) {
             <thead>
               <tr>
                 <th>name</th>
-                {names.map((name, i) => (
-                  <th>
-                    <Swatch at={i} />
-                    {name}
-                  </th>
-                ))}
+                <RunHeads names={names} />
               </tr>
             </thead>
             <tbody>
@@ -221,7 +226,7 @@ function Rest({ data, names }: { data: Compared; names: string[] }) {
                 <tr>
                   <td class="mono">{row.name}</td>
                   {row.values.map((value) => (
-                    <td class={row.same ? "num" : "num differs"}>{cellText(plain(value))}</td>
+                    <td class={row.same ? "num" : "num differs"}>{valueText(plain(value))}</td>
                   ))}
                 </tr>
               ))}

@@ -3,10 +3,11 @@ import { useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
 import type { DataAnswer } from "../answers";
 import { safeImage } from "../draw/images";
-import { digits, plural, withUnit } from "../format";
+import { digits, plural, shapeText, withUnit } from "../format";
+import { Wave } from "../parts/exhibits";
 import { Await, Empty } from "../parts/states";
 import { hrefTo } from "../state";
-import type { ViewProps } from "./view";
+import type { ViewProps } from "../types";
 import "./views.css";
 
 interface Loader {
@@ -162,7 +163,7 @@ function LabelCard({ labels }: { labels: Labels }) {
       <header>
         <h3>Labels of {labels.kind ?? "a loss"}</h3>
         <span class="soft">
-          {plural(total, "sample")} of sampled steps, {withUnit(total ? right / total : 0, "share")} predicted right
+          {plural(total, "sample")} of sampled steps, {withUnit(total ? right / total : 0, "share")} predicted correctly
         </span>
         <span class="where">{labels.file ? `${labels.file}:${labels.line}` : ""}</span>
       </header>
@@ -183,7 +184,7 @@ function LabelCard({ labels }: { labels: Labels }) {
         <p class="key-list">
           <span>
             <i style={{ background: "var(--series-2)" }} />
-            predicted right
+            predicted correctly
           </span>
           <span>
             <i style={{ background: "var(--series-0)" }} />
@@ -201,7 +202,7 @@ function LabelCard({ labels }: { labels: Labels }) {
 }
 
 function tensorText(t: TensorNote): string {
-  const shape = t.shape ? (t.shape.length ? t.shape.join("\u00d7") : "scalar") : "";
+  const shape = t.shape ? shapeText(t.shape) : "";
   const range = t.min !== undefined && t.min !== null ? `, ${digits(t.min)} to ${digits(t.max)}` : "";
   const values = t.values?.length ? `: ${t.values.slice(0, 12).map(String).join(", ")}${t.values.length > 12 ? "\u2026" : ""}` : "";
   return `${shape} ${t.dtype ?? ""}${range}${values}`;
@@ -279,16 +280,6 @@ const SOURCES: Record<string, string> = {
   batch: "in the batch",
   model: "as the model gets it",
 };
-
-function Wave({ values }: { values: number[] }) {
-  const most = Math.max(...values.map((v) => Math.abs(v)), 1e-12);
-  const points = values.map((v, n) => `${((200 * n) / Math.max(values.length - 1, 1)).toFixed(1)},${(30 - (28 * v) / most).toFixed(1)}`);
-  return (
-    <svg viewBox="0 0 200 60" width="100%" height="60" preserveAspectRatio="none" role="img" aria-label={`waveform, peak ${digits(most)}`}>
-      <polyline points={points.join(" ")} fill="none" stroke="var(--series-0)" stroke-width="1" />
-    </svg>
-  );
-}
 
 function SampleCard({ sample, wrong }: { sample: Sample; wrong: boolean }) {
   const image = safeImage(sample.image);

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { Canvas, fitted, pointOn } from "../draw/canvas";
 import { type Bar, bars, beside, type Frame, frameAt, hueOf, samePath, selfOf, type Way } from "../draw/flame";
-import { withUnit } from "../format";
+import { plural, withUnit } from "../format";
 import { useKeys } from "../keys";
 import { Tip, type TipAt } from "../parts/tip";
 import { hrefTo, useParam } from "../state";
@@ -76,7 +76,7 @@ export function Flame({ name, title, note, root, unit, id, tabs }: Props) {
         <span class="grow" />
         {found && (
           <span class="soft found" aria-live="polite">
-            {hits} of the frames shown
+            {plural(hits, "frame")} found
           </span>
         )}
         <input ref={search} type="search" placeholder="Find a function" aria-label="Find a function" value={find} onInput={(e) => setFind(e.currentTarget.value)} />

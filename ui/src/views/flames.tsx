@@ -1,7 +1,7 @@
 // The flames of a profile: time, Python's stacks or memory, one at a time, as the address says.
 import type { Frame } from "../draw/flame";
 import type { Profile } from "../draw/profile";
-import { digits } from "../format";
+import { digits, plural } from "../format";
 import { Choices } from "../parts/choices";
 import { useParam } from "../state";
 import { Flame } from "./flame";
@@ -10,7 +10,7 @@ const NAMES: Record<string, string> = { time: "Time", python: "Python", memory: 
 
 /** `id` is the run's, whose graph the frames lead to; null where there is none. */
 export function Flames({ id, profile }: { id: string | null; profile: Profile }) {
-  const steps = profile.steps ? `mean of ${profile.detailed ?? "some"} steps between ${digits(profile.steps[0])} and ${digits(profile.steps[1])}` : "";
+  const steps = profile.steps ? `mean of ${profile.detailed === null ? "some steps" : plural(profile.detailed, "step")} between ${digits(profile.steps[0])} and ${digits(profile.steps[1])}` : "";
   const kinds: { value: string; title: string; note: string; unit: string; root: Frame | null }[] = [
     { value: "time", title: "Time inside a step", note: steps, unit: "s", root: profile.flame },
     { value: "python", title: "Python inside a step", note: "sampled stacks", unit: "s", root: profile.python },

@@ -1,12 +1,12 @@
-// The model: expanded where one wants to look, folded where it repeats, coloured by what one asks.
+// The graph of a run's model, or its modules if no graph was recorded.
 import { useMemo } from "preact/hooks";
 import { ofRun, useApi } from "../api";
 import { choicesOf, firstSight, type GraphAnswer, type Model, modelOf } from "../draw/graph_model";
 import { modelOfModules } from "../draw/graph_modules";
 import { Await, Missing } from "../parts/states";
 import { useParam } from "../state";
+import type { ViewProps } from "../types";
 import { GraphField } from "./graph_field";
-import type { ViewProps } from "./view";
 import "./views.css";
 
 const HOW = "clew run --graph train.py";

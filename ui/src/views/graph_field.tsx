@@ -8,14 +8,14 @@ import { type Camera, centred, fitting, type Look, paintGraph, zoomed } from "..
 import { css, inkOn, type Scale, scaleOver } from "../draw/scale";
 import { plural, withUnit } from "../format";
 import { useKeys } from "../keys";
-import { type FindingHere, findingsByModule, worst } from "../parts/findings_at";
+import { type FindingHere, findingsByModule, worst } from "../draw/findings_at";
 import { Legend } from "../parts/legend";
 import { Mark } from "../parts/mark";
 import { Tip, type TipAt } from "../parts/tip";
 import { setParams, useParam, usePlace } from "../state";
 import { colour, useTheme } from "../theme";
+import type { ViewProps } from "../types";
 import { NodePanel } from "./graph_node";
-import type { ViewProps } from "./view";
 
 const MOST_LISTED = 500;
 const UNITS: Record<By, string> = { health: "", time: "s", memory: "B", parameters: "count", flops: "FLOPs", kind: "" };
@@ -94,7 +94,7 @@ export function GraphField({ model, time = null, run: of, colour: firstColour = 
     drag.current = { x: e.clientX, y: e.clientY, moved: true };
     setCamera({ ...seen, x: seen.x - dx / seen.zoom, y: seen.y - dy / seen.zoom });
   };
-  /** A box is told when it is closed, or at its title; between boxes, the line there. */
+  /** The tip of a closed box, of an open one at its title, or of a line between boxes. */
   const point = (e: PointerEvent, x: number, y: number, zoom: number) => {
     const box = boxAt(layout, x, y);
     const line = !box || box.open ? lineAt(layout, x, y, 5 / zoom) : null;
@@ -241,7 +241,7 @@ function neighbour(model: Model, order: number[], chosen: number | null, by: num
   return model.nodes.get(order[Math.min(Math.max(at + by, 0), order.length - 1)]!)!;
 }
 
-/** What is expanded is part of the address, unless it is what one sees first, or too long for one. */
+/** What is expanded is part of the address, unless it is the initial state or too long. */
 function useSight(first: Sight): [Sight, (sight: Sight) => void] {
   const [text, setText] = useParam("open");
   const [big, setBig] = useState<Sight | null>(null);

@@ -1,8 +1,8 @@
 // What is known of one node: shapes, sizes, statistics, its line, and what was found there.
 import { ofRun, useApi } from "../api";
 import type { GraphNode } from "../draw/graph_model";
-import { withUnit } from "../format";
-import type { FindingHere } from "../parts/findings_at";
+import { shapeText, withUnit } from "../format";
+import type { FindingHere } from "../draw/findings_at";
 import { Mark } from "../parts/mark";
 import { Num } from "../parts/num";
 import { hrefTo } from "../state";
@@ -58,7 +58,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
               <>
                 <dt>{node.outputs.length > 1 ? `output ${i}` : "output"}</dt>
                 <dd class="num">
-                  {t.shape.length ? t.shape.join("\u00d7") : "scalar"} {t.dtype}
+                  {shapeText(t.shape)} {t.dtype}
                 </dd>
               </>
             ))}

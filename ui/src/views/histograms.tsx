@@ -1,13 +1,13 @@
 // One layer's values over time: as a ridge of outlines, or as a heat map of steps × values.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isReport, ofRun, useApi } from "../api";
-import type { HistogramSites } from "../answers";
+import type { HistogramSites, LayerRow } from "../answers";
 import { drawn, type Drawn, type HistogramAnswer } from "../draw/bins";
-import { Canvas, pointOn } from "../draw/canvas";
+import { Canvas, MONO, pointOn } from "../draw/canvas";
 import { css, rgbAt, ticks } from "../draw/scale";
 import { digits, plural, whole } from "../format";
-import type { FindingHere } from "../parts/findings_at";
-import type { HeatLayer } from "../parts/heat_map";
+import type { FindingHere } from "../draw/findings_at";
+import { Choices } from "../parts/choices";
 import { Mark } from "../parts/mark";
 import { Await, Empty } from "../parts/states";
 import { Tip, type TipAt } from "../parts/tip";
@@ -19,19 +19,26 @@ type Sites = Partial<HistogramSites>;
 interface Props {
   id: string;
   site: string;
-  layer: HeatLayer | undefined;
+  layer: LayerRow | undefined;
   found: FindingHere[];
   version: number;
   onClose: () => void;
 }
 
 const NAMES: Record<string, string> = { activation: "outputs", gradient: "gradients", weight: "weights", update: "updates" };
+const KINDS: Record<string, string> = { linear: "values", log2: "magnitudes" };
+const STYLES = [
+  { value: "heat", title: "heat map" },
+  { value: "ridge", title: "ridge" },
+];
 
 export function Histograms({ id, site, layer, found, version, onClose }: Props) {
   const [what, setWhat] = useParam("what");
   const [kind, setKind] = useParam("hist", "linear");
   const [style, setStyle] = useParam("look", "heat");
   const answer = useApi<HistogramAnswer>(ofRun(id, "histograms"), { site, stat: what, kind, columns: 120 }, version);
+  const stats = answer.data?.stats ?? [];
+  const kinds = isReport ? [] : (answer.data?.kinds ?? []);
   const place = usePlace();
   const panel = useRef<HTMLElement>(null);
   useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), []);
@@ -48,9 +55,9 @@ export function Histograms({ id, site, layer, found, version, onClose }: Props) 
         )}
         <span class="grow" />
         <Siblings id={id} site={site} module={layer?.module ?? null} version={version} />
-        {(answer.data?.stats?.length ?? 0) > 1 && <Choices name="what" value={answer.data?.stat ?? ""} from={answer.data!.stats!} says={NAMES} pick={setWhat} />}
-        <Choices name="hist" value={answer.data?.kind ?? kind} from={isReport ? [] : (answer.data?.kinds ?? [])} says={{ linear: "values", log2: "magnitudes" }} pick={setKind} />
-        <Choices name="look" value={style} from={["heat", "ridge"]} says={{ heat: "heat map", ridge: "ridge" }} pick={setStyle} />
+        {stats.length > 1 && <Choices label="Statistic" value={answer.data?.stat ?? ""} options={optionsOf(stats, NAMES)} set={setWhat} />}
+        {kinds.length > 1 && <Choices label="Bins" value={answer.data?.kind ?? kind} options={optionsOf(kinds, KINDS)} set={setKind} />}
+        <Choices label="Style" value={style} options={STYLES} set={setStyle} />
         <button type="button" aria-label="Close" onClick={onClose}>
           Close
         </button>
@@ -73,7 +80,7 @@ export function Histograms({ id, site, layer, found, version, onClose }: Props) 
   );
 }
 
-/** Other things of the same module that have histograms: its bias, its output. */
+/** Other tensors of the same module that have histograms: its bias, its output. */
 function Siblings({ id, site, module, version }: { id: string; site: string; module: string | null; version: number }) {
   const all = useApi<Sites>(ofRun(id, "histograms"), {}, version);
   const near = (all.data?.sites ?? []).filter((s) => s.site === site || (module !== null && (s.label === module || s.label.startsWith(`${module}.`) || s.label.startsWith(`${module} `))));
@@ -89,17 +96,8 @@ function Siblings({ id, site, module, version }: { id: string; site: string; mod
   );
 }
 
-function Choices({ name, value, from, says, pick }: { name: string; value: string; from: string[]; says: Record<string, string>; pick: (value: string) => void }) {
-  if (from.length < 2) return null;
-  return (
-    <span class="choices" role="radiogroup" aria-label={name}>
-      {from.map((one) => (
-        <button type="button" role="radio" aria-checked={one === value} onClick={() => pick(one)}>
-          {says[one] ?? one}
-        </button>
-      ))}
-    </span>
-  );
+function optionsOf(values: string[], names: Record<string, string>): { value: string; title: string }[] {
+  return values.map((value) => ({ value, title: names[value] ?? value }));
 }
 
 const LEFT = 64;
@@ -197,10 +195,8 @@ function ridge(context: CanvasRenderingContext2D, width: number, height: number,
   paintValues(context, width, height, shown);
 }
 
-const FONT = '11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
-
 function paintSteps(context: CanvasRenderingContext2D, shown: Drawn, y: (i: number) => number, each: number): void {
-  context.font = FONT;
+  context.font = MONO;
   context.fillStyle = colour("soft");
   context.textBaseline = "middle";
   context.textAlign = "right";
@@ -210,7 +206,7 @@ function paintSteps(context: CanvasRenderingContext2D, shown: Drawn, y: (i: numb
 }
 
 function paintValues(context: CanvasRenderingContext2D, width: number, height: number, shown: Drawn): void {
-  context.font = FONT;
+  context.font = MONO;
   context.fillStyle = colour("soft");
   context.textBaseline = "alphabetic";
   for (const tick of ticks("linear", shown.low, shown.high, Math.max(2, Math.floor((width - LEFT) / 90)))) {

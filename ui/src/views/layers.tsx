@@ -6,13 +6,13 @@ import { clipped, matching } from "../draw/heat";
 import { scaleOver } from "../draw/scale";
 import { digits, plural, withUnit } from "../format";
 import { useKeys } from "../keys";
-import { findingsByModule } from "../parts/findings_at";
+import { findingsByModule } from "../draw/findings_at";
 import { HeatMap } from "../parts/heat_map";
 import { Legend } from "../parts/legend";
 import { Await, Empty, Missing } from "../parts/states";
 import { setParams, useParam, usePlace } from "../state";
+import type { ViewProps } from "../types";
 import { Histograms } from "./histograms";
-import type { ViewProps } from "./view";
 import "./views.css";
 
 /** The map, or why there is none. */

@@ -1,8 +1,7 @@
 // A line for each run through its settings and results; drag along an axis to keep only runs in that range.
 import { useCallback, useRef, useState } from "preact/hooks";
 import { Canvas, fitted, pointOn } from "../draw/canvas";
-import { type Axis, type Brushes, placeOn, type Value, valueAt } from "../draw/parallel";
-import { digits } from "../format";
+import { type Axis, type Brushes, placeOn, type Value, valueAt, valueText } from "../draw/parallel";
 import { Tip, type TipAt } from "../parts/tip";
 import { colour } from "../theme";
 import type { Shared } from "./compare";
@@ -88,7 +87,7 @@ export function Parallel({ axes, rows, results, brushes, setBrushes, data, names
             {axes.slice(0, 12).map((axis) => (
               <>
                 <dt>{axis.name}</dt>
-                <dd class="num">{textOf(rows[over.run]![axis.name])}</dd>
+                <dd class="num">{valueText(rows[over.run]![axis.name])}</dd>
               </>
             ))}
           </dl>
@@ -100,10 +99,6 @@ export function Parallel({ axes, rows, results, brushes, setBrushes, data, names
 
 function sorted(a: number, b: number): [number, number] {
   return [Math.min(a, b), Math.max(a, b)];
-}
-
-function textOf(value: Value | undefined): string {
-  return value === null || value === undefined ? "\u2013" : typeof value === "number" ? digits(value) : String(value);
 }
 
 const yOf = (place: number) => TOP + (1 - place) * (HEIGHT - TOP - BELOW);
@@ -154,7 +149,7 @@ function paintAxis(context: CanvasRenderingContext2D, axis: Axis, x: number, eac
   context.fillText(fitted(context, axis.name, Math.max(each - 12, 60)), x, 16);
   context.font = '11px ui-monospace, "SF Mono", Menlo, Consolas, monospace';
   context.fillStyle = colour("soft");
-  const label = (place: number) => textOf(valueAt(axis, place));
+  const label = (place: number) => valueText(valueAt(axis, place));
   if (axis.kind === "word" && axis.words.length <= 8)
     axis.words.forEach((word) => {
       context.textAlign = "left";

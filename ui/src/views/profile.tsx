@@ -5,13 +5,12 @@ import type { ProfileAnswer } from "../answers";
 import { readProfile } from "../draw/profile";
 import { Await, Empty } from "../parts/states";
 import { hrefTo } from "../state";
-import type { RunDetail, SeriesAnswer } from "../types";
+import type { RunDetail, SeriesAnswer, ViewProps } from "../types";
 import { Breakdown } from "./breakdown";
 import { Flames } from "./flames";
 import { ProfileMemory } from "./profile_memory";
 import { Advice, StepSummary } from "./profile_summary";
 import { ProfileTables } from "./profile_tables";
-import type { ViewProps } from "./view";
 import "./views.css";
 
 type Answer = Partial<ProfileAnswer>;

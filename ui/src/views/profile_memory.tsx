@@ -1,6 +1,6 @@
 // Memory: what the tensors are for, how they come and go in a step, and what the processes hold.
 import { useCallback } from "preact/hooks";
-import { Canvas } from "../draw/canvas";
+import { Canvas, MONO } from "../draw/canvas";
 import type { Process, Profile } from "../draw/profile";
 import { ticks } from "../draw/scale";
 import { withUnit } from "../format";
@@ -65,7 +65,7 @@ function draw(context: CanvasRenderingContext2D, width: number, height: number, 
   const top = Math.max(...points.map(([, held]) => held), 1);
   const x = (at: number) => LEFT + ((width - LEFT - 4) * (at - first)) / Math.max(last - first, 1e-12);
   const y = (held: number) => tall - (Math.max(held, 0) / top) * (tall - 8);
-  context.font = '11.5px ui-monospace, Menlo, Consolas, monospace';
+  context.font = MONO;
   context.textAlign = "right";
   context.textBaseline = "middle";
   for (const tick of ticks("linear", 0, top, 3)) {

@@ -1,11 +1,9 @@
 // A profile in a few numbers: how long a step is, what it consists of, and what would help.
-import { adviceOf, type Part, type Profile } from "../draw/profile";
+import { adviceOf, type Part, PART_NAMES, type Profile } from "../draw/profile";
 import { digits, withUnit } from "../format";
 import { Mark } from "../parts/mark";
 import { hrefTo } from "../state";
 import type { Finding } from "../types";
-
-const SAYS: Record<string, string> = { data: "data wait", rest: "everything else", clew: "Clew itself" };
 
 /** The findings about costs, each a link to all that is known of it. */
 export function Advice({ id, findings }: { id: string; findings: Finding[] }) {
@@ -62,7 +60,7 @@ function Parts({ parts, left, step }: { parts: Part[]; left: number | null; step
       <tbody>
         {[...parts, ...rest].filter((part) => part.share > 0 || part.median > 0).map((part) => (
           <tr>
-            <td>{SAYS[part.name] ?? part.name}</td>
+            <td>{PART_NAMES[part.name] ?? part.name}</td>
             <td class="right num">{withUnit(part.median, "s")}</td>
             <td class="right num soft">{part.p95 === null ? "" : withUnit(part.p95, "s")}</td>
             <td class="right num">{withUnit(part.share, "share")}</td>

@@ -1,4 +1,4 @@
-// What of the program the time of a step goes to: modules, operations, lines, waits for numbers.
+// Where the time of a step goes: modules, operations, lines, and waits for values.
 import type { LineTime, ModuleTime, OpTime, Profile, SyncTime } from "../draw/profile";
 import { shortPath } from "../format";
 import { SortedTable, type TableColumn } from "../parts/sorted_table";

@@ -7,14 +7,13 @@ import { Frame } from "../parts/frame";
 import { isSeverity, Mark, RunState } from "../parts/mark";
 import { Await } from "../parts/states";
 import { format, here, hrefTo, TABS, type Tab } from "../state";
-import type { RunDetail } from "../types";
+import type { RunDetail, ViewProps } from "../types";
 import { ChartsView } from "./charts";
 import { DataView } from "./data";
 import { GraphView } from "./graph";
 import { LayersView } from "./layers";
 import { ProfileView } from "./profile";
 import { VerdictView } from "./verdict";
-import type { ViewProps } from "./view";
 
 const VIEWS: Record<Exclude<Tab, "charts">, (props: ViewProps) => preact.ComponentChild> = {
   verdict: VerdictView,
@@ -82,7 +81,7 @@ function Right({ id, state }: { id: string; state: string }) {
   );
 }
 
-/** What is looked at stays looked at when the view changes. */
+/** Step and layer stay selected when the view changes. */
 function carried(): Record<string, string> {
   const { params } = here();
   return { step: params["step"] ?? "", layer: params["layer"] ?? "" };

@@ -1,4 +1,5 @@
 // Which runs, in which order: no drawing here.
+import { hasWords } from "../draw/search";
 import type { RunRow } from "../types";
 
 export interface Column {
@@ -37,8 +38,7 @@ export function sorted(runs: RunRow[], order: string): RunRow[] {
 export function matches(run: RunRow, search: string): boolean {
   const settings = Object.entries(run.hparams ?? {}).map(([name, value]) => `${name}=${String(value)}`);
   const told = [run.id, run.name, run.script, run.command, run.state, run.error, run.root_cause?.check, run.root_cause?.message, run.worst];
-  const text = [...told, ...settings].filter(Boolean).join("\n").toLowerCase();
-  return search.toLowerCase().split(/\s+/).filter(Boolean).every((word) => text.includes(word));
+  return hasWords([...told, ...settings].filter(Boolean).join("\n"), search);
 }
 
 /** Up to four settings in which the runs of the list differ. */

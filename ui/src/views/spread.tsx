@@ -1,7 +1,7 @@
 // Results of all runs on one line each: how far they are apart, and how much of that is the noise of each.
 import { type Metric, noisy, placesOf } from "../draw/compared";
 import { digits, plural } from "../format";
-import { type Shared, Swatch } from "./compare";
+import { RunHeads, type Shared } from "./compare";
 
 export function Spread({ data, names, pass, chosen, pick }: Shared) {
   const rows = data.metrics.filter((m) => m.spread !== null);
@@ -18,12 +18,7 @@ export function Spread({ data, names, pass, chosen, pick }: Shared) {
             <tr>
               <th>result</th>
               <th>runs</th>
-              {names.map((name, i) => (
-                <th class="right">
-                  <Swatch at={i} />
-                  {name}
-                </th>
-              ))}
+              <RunHeads names={names} right />
               <th class="right">between runs</th>
             </tr>
           </thead>

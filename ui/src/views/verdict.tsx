@@ -1,4 +1,5 @@
 // What is wrong with the run, on what evidence, how to fix it; what follows, what was ruled out, what was not judged.
+import type { ComponentChildren } from "preact";
 import { inlined, isReport, ofRun, useApi } from "../api";
 import { plural, seconds, whole } from "../format";
 import { groupsOf } from "../draw/roots";
@@ -7,15 +8,14 @@ import { Notes } from "../parts/notes";
 import { ReportNote } from "../parts/report_note";
 import { Empty, Loading } from "../parts/states";
 import { usePlace } from "../state";
-import type { ReportInfo, RunDetail, SignalList, Verdict } from "../types";
+import type { ReportInfo, RunDetail, SignalList, Verdict, ViewProps } from "../types";
 import { ChartCard } from "./chart_card";
 import { RunFacts } from "./run_facts";
-import type { ViewProps } from "./view";
 import "./charts.css";
 import "./verdict.css";
 
-const NEEDS_EXPERIMENT = "needs an experiment"; // how the reason begins where nobody has asked the question yet
-const NEEDS_COMMAND = /^needs clew (profile|data)$/; // nor in this command: speed and data have their own
+const NEEDS_EXPERIMENT = "needs an experiment"; // how the reason begins if only `clew check` runs the check
+const NEEDS_COMMAND = /^needs clew (profile|data)$/; // the reason if another command runs it
 
 export function VerdictView({ id, run, version }: ViewProps) {
   return (
@@ -34,7 +34,7 @@ export function VerdictView({ id, run, version }: ViewProps) {
   );
 }
 
-/** State, length and the sum of it in a sentence. */
+/** State, length, and a summary in one sentence. */
 function Headline({ run }: { run: RunDetail }) {
   const { state, steps, duration, error } = run.run;
   const words: Record<string, string> = { running: "Running", finished: "Finished", failed: "Failed", killed: "Killed", empty: "Empty", unreadable: "Unreadable" };
@@ -44,7 +44,7 @@ function Headline({ run }: { run: RunDetail }) {
       <p class="soft">
         {words[state] ?? state} after {plural(steps ?? 0, "step")}
         {duration !== null && ` in ${seconds(duration)}`}
-        {run.verdict && `; ${plural(run.verdict.run.checks, "check")} asked`}
+        {run.verdict && `; ${plural(run.verdict.run.checks, "check")}`}
         {run.verdict_state === "pending" && run.verdict_steps !== null && ` at step ${whole(run.verdict_steps)}, checking again…`}
       </p>
       {error && <p class="error-text">{error}</p>}
@@ -111,7 +111,7 @@ function LossCard({ id, version }: { id: string; version: number }) {
   return <ChartCard frame={frame} keys={keys} title="Loss" height={190} />;
 }
 
-/** Silence must never pass for health: what found nothing, and what could not look. */
+/** The checks that found nothing and those that could not run: silence must not look like health. */
 function Remainder({ verdict }: { verdict: Verdict }) {
   const untried = verdict.not_judged.filter(({ reason }) => reason.startsWith(NEEDS_EXPERIMENT));
   const elsewhere = verdict.not_judged.filter(({ reason }) => NEEDS_COMMAND.test(reason));
@@ -119,78 +119,79 @@ function Remainder({ verdict }: { verdict: Verdict }) {
   return (
     <section class="card stack remainder">
       {verdict.ruled_out.length > 0 && (
-        <details class="fold" open={verdict.findings.length === 0}>
-          <summary>
-            <b>Ruled out</b> <span class="soft">{plural(verdict.ruled_out.length, "check")} found nothing</span>
-          </summary>
-          <ul class="names">
-            {verdict.ruled_out.map((name) => (
-              <li class="mono">{name}</li>
-            ))}
-          </ul>
-        </details>
+        <Fold title="Ruled out" about={`${plural(verdict.ruled_out.length, "check")} found nothing`} open={verdict.findings.length === 0}>
+          <Names of={verdict.ruled_out} />
+        </Fold>
       )}
       {unjudged.length > 0 && (
-        <details class="fold">
-          <summary>
-            <b>Skipped</b> <span class="soft">{plural(unjudged.length, "check")} could not run</span>
-          </summary>
-          <dl class="reasons">
-            {unjudged.map(({ check, reason }) => (
-              <>
-                <dt class="mono">{check}</dt>
-                <dd class="soft">{reason}</dd>
-              </>
-            ))}
-          </dl>
-        </details>
+        <Fold title="Skipped" about={`${plural(unjudged.length, "check")} could not run`}>
+          <Reasons of={unjudged.map(({ check, reason }) => [check, reason])} />
+        </Fold>
       )}
       {untried.length > 0 && (
-        <details class="fold">
-          <summary>
-            <b>Experiments</b>{" "}
-            <span class="soft">
+        <Fold
+          title="Experiments"
+          about={
+            <>
               run <code>clew check</code> for {plural(untried.length, "more check")}
-            </span>
-          </summary>
-          <ul class="names">
-            {untried.map(({ check }) => (
-              <li class="mono">{check}</li>
-            ))}
-          </ul>
-        </details>
+            </>
+          }
+        >
+          <Names of={untried.map(({ check }) => check)} />
+        </Fold>
       )}
       {elsewhere.length > 0 && (
-        <details class="fold">
-          <summary>
-            <b>Speed and data</b>{" "}
-            <span class="soft">
+        <Fold
+          title="Speed and data"
+          about={
+            <>
               run <code>clew profile</code> or <code>clew data</code> for {plural(elsewhere.length, "more check")}
-            </span>
-          </summary>
-          <ul class="names">
-            {elsewhere.map(({ check }) => (
-              <li class="mono">{check}</li>
-            ))}
-          </ul>
-        </details>
+            </>
+          }
+        >
+          <Names of={elsewhere.map(({ check }) => check)} />
+        </Fold>
       )}
       {verdict.ignored.length > 0 && (
-        <details class="fold">
-          <summary>
-            <b>Ignored</b> <span class="soft">{plural(verdict.ignored.length, "finding")} ignored by your settings</span>
-          </summary>
-          <dl class="reasons">
-            {verdict.ignored.map(({ check, why }) => (
-              <>
-                <dt class="mono">{check}</dt>
-                <dd class="soft">{why}</dd>
-              </>
-            ))}
-          </dl>
-        </details>
+        <Fold title="Ignored" about={`${plural(verdict.ignored.length, "finding")} ignored by your settings`}>
+          <Reasons of={verdict.ignored.map(({ check, why }) => [check, why])} />
+        </Fold>
       )}
     </section>
+  );
+}
+
+function Fold({ title, about, open, children }: { title: string; about: ComponentChildren; open?: boolean; children: ComponentChildren }) {
+  return (
+    <details class="fold" open={open}>
+      <summary>
+        <b>{title}</b> <span class="soft">{about}</span>
+      </summary>
+      {children}
+    </details>
+  );
+}
+
+function Names({ of }: { of: string[] }) {
+  return (
+    <ul class="names">
+      {of.map((name) => (
+        <li class="mono">{name}</li>
+      ))}
+    </ul>
+  );
+}
+
+function Reasons({ of }: { of: [check: string, reason: string][] }) {
+  return (
+    <dl class="reasons">
+      {of.map(([check, reason]) => (
+        <>
+          <dt class="mono">{check}</dt>
+          <dd class="soft">{reason}</dd>
+        </>
+      ))}
+    </dl>
   );
 }
 

@@ -28,13 +28,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, normalises
+from clew.checks.evidence.layer_pairs import hidden_layers, scale_severity
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.model_facts import ModelFact
-from clew.records.finding import Finding, Severity
+from clew.records.finding import Finding
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ActivationMeanShift(Check):
         signals.LOSS,
         ModelFact,
     )
-    scope = FIT
+    scope = TRAINING
 
     caused_by = ("poor-initialisation", "dead-units", "weights-diverging", "step-size-faults", "scale-faults")
 
@@ -56,15 +57,14 @@ class ActivationMeanShift(Check):
     sustained: float = 0.9  # share of the window that must be bad
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        spread = {s.site: s for s in hidden_layers(run, "activation.std")}
-        bad = no_progress(run) and not normalises(run)
-        for means in hidden_layers(run, "activation.mean"):
+        spread = {s.site: s for s in hidden_layers(run, signals.ACTIVATION.std)}
+        for means in hidden_layers(run, signals.ACTIVATION.mean):
             stds = spread.get(means.site)
             shifts = None if stds is None else self._shifts(means, stds)
             if shifts is not None:
                 size = shifts.last(self.window).median
                 yield self.finding(
-                    Severity.WARNING if bad else Severity.ADVICE,
+                    scale_severity(run),
                     message=f"the outputs of {run.name(means.site)} have a mean of "
                     f"{means.last(1).median:.3g}, {size:.0f} times their standard deviation",
                     fix="nn.init.zeros_(layer.bias), weights centred on zero, or nn.BatchNorm1d() after it",
@@ -74,15 +74,14 @@ class ActivationMeanShift(Check):
                 )
 
     def _shifts(self, means: Series, stds: Series) -> Series | None:
-        """The shift over the samples, if it is too large."""
+        """The mean over the standard deviation in each sample; None if it is not too large."""
         if not np.array_equal(means.steps, stds.steps):
             return None
         ratio = np.abs(means.values) / np.where(stds.values > 0, stds.values, np.nan)
-        shifts = Series("activation.mean", means.site, means.steps, ratio)
+        shifts = Series(signals.ACTIVATION.mean.name, means.site, means.steps, ratio)
         recent = shifts.last(self.window)
         bad = len(recent) == self.window and recent.share_above(self.shift) >= self.sustained
         return shifts if bad else None
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("activation.mean")), default=0)
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(run.longest(signals.ACTIVATION.mean), self.window, "sampled steps")

@@ -27,13 +27,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, normalises
+from clew.checks.evidence.layer_pairs import hidden_layers, scale_severity
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.model_facts import ModelFact
-from clew.records.finding import Finding, Severity
+from clew.records.finding import Finding
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class ActivationScaleOff(Check):
         signals.LOSS,
         ModelFact,
     )
-    scope = FIT
+    scope = TRAINING
 
     caused_by = (
         "half-precision-overflow",
@@ -60,12 +61,10 @@ class ActivationScaleOff(Check):
     sustained: float = 0.9  # share of the window that must be bad
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        found = [s for s in hidden_layers(run, "activation.std") if self._large(s)]
-        bad = no_progress(run) and not normalises(run)
-        for series in found:
+        for series in filter(self._large, hidden_layers(run, signals.ACTIVATION.std)):
             std = series.last(self.window).median
             yield self.finding(
-                Severity.WARNING if bad else Severity.ADVICE,
+                scale_severity(run),
                 message=f"the outputs of {run.name(series.site)} have a standard deviation of "
                 f"{std:.3g}; about 1 is normal",
                 fix="x.mean(1) instead of x.sum(1), a division by sqrt(width), or nn.LayerNorm before it",
@@ -79,5 +78,4 @@ class ActivationScaleOff(Check):
         return len(recent) == self.window and recent.share_above(self.large) >= self.sustained
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("activation.std")), default=0)
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(run.longest(signals.ACTIVATION.std), self.window, "sampled steps")

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
@@ -62,7 +63,9 @@ class DeadUnits(Check):
         if self._small_batch(run):
             return
         dead = [
-            (site, series) for site, series in run.series("activation.dead_fraction") if self._dead(series)
+            (site, series)
+            for site, series in run.series(signals.ACTIVATION_DEAD_FRACTION)
+            if self._dead(series)
         ]
         dead.sort(key=lambda hit: (-round(hit[1].last(self.window).median, 2), run.depth(hit[0])))
         for site, series in dead:
@@ -87,14 +90,16 @@ class DeadUnits(Check):
         )
 
     def _small_batch(self, run: RunView) -> bool:
-        sizes = [s.last(self.window).median for _, s in run.series("batch.size")]
+        sizes = [s.last(self.window).median for _, s in run.series(signals.BATCH_SIZE)]
         return any(0 < size < self.batch for size in sizes)
 
     def unjudged(self, run: RunView) -> str | None:
         if self._small_batch(run):
             return f"with fewer than {self.batch} samples in a batch, silent and dead units look the same"
         relu_like = [
-            len(s) for _, s in run.series("activation.dead_fraction") if len(s.last(self.window).finite())
+            len(s)
+            for _, s in run.series(signals.ACTIVATION_DEAD_FRACTION)
+            if len(s.last(self.window).finite())
         ]
         most = max(relu_like, default=self.window)  # without a ReLU-like layer there is nothing to find
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(most, self.window, "sampled steps")

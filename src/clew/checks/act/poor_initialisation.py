@@ -38,23 +38,23 @@ from statistics import median
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
 from clew.checks.evidence.gradient_depth import is_weight
-from clew.checks.evidence.hidden_layers import normalises
+from clew.checks.evidence.layer_pairs import normalises
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_holders import shape_of
 from clew.checks.evidence.recorded_facts import flag, rows, text
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
-from clew.checks.wording import listed
+from clew.checks.wording import listed, too_few
 from clew.records import signals
 from clew.records.facts.experiment_facts import PoorInitialisationFact
-from clew.records.facts.model_facts import ParametersFact
+from clew.records.facts.model_facts import InitialWeightsFact, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
 
 @dataclass(frozen=True)
 class WeightGain:
-    """How much a layer's initial weights amplify, in units of what keeps the scale: 1."""
+    """How much a layer's initial weights amplify: 1 keeps the scale."""
 
     site: Site
     value: float
@@ -63,20 +63,19 @@ class WeightGain:
 
 @dataclass(frozen=True)
 class AlikeUnits:
-    """Units of a layer that start with the same weights and never part."""
+    """Units of a layer that start with the same weights and stay the same."""
 
-    steps: int = 8  # after which units that should part have parted
+    steps: int = 8  # after which the units should have become different
 
     def find(self, run: RunView) -> Iterator[Site]:
         """The weights that are trained and whose rows are still identical."""
-        newest = {text(f.data.get("root")) or "": f for f in run.facts("parameters")}
         if run.steps < self.steps:
             return
-        for root, fact in newest.items():
-            for row in rows(fact.data.get("items")):
-                trained = flag(row.get("requires_grad")) and row.get("optimizer") is not None
-                site = Site(module=text(row.get("module")) or "", root=root, param=text(row.get("param")))
-                if flag(row.get("alike")) and trained and is_weight(run, site):
+        for root, fact in run.parameters.items():
+            for row in fact.items:
+                trained = row.requires_grad and row.optimizer is not None
+                site = Site(module=row.module, root=root, param=row.param)
+                if row.alike and trained and is_weight(run, site):
                     yield site
 
 
@@ -89,10 +88,10 @@ class LargeWeights:
     saturated: float = 0.6  # share of a squashing function's first outputs at their flat ends
 
     def harm(self, run: RunView, hidden: Sequence[WeightGain]) -> str | None:
-        """What they do to the first outputs; None if they are not so large, or do no harm."""
+        """What the weights do to the first outputs; None if they are not so large, or do no harm."""
         if not _typical(hidden) > self.gain:
             return None
-        squashed = [s for _, s in run.series("activation.saturated") if s.steps[0] == 0]
+        squashed = [s for _, s in run.series(signals.ACTIVATION_SATURATED) if s.steps[0] == 0]
         flat = max((float(s.values[0]) for s in squashed if math.isfinite(s.values[0])), default=0.0)
         spread = max(_first_stds(run, hidden), default=0.0)
         if spread > self.grown:
@@ -109,10 +108,10 @@ class SmallWeights:
     gain: float = 0.1  # root mean square times sqrt(fan_in); GPT-2's 0.02 makes 0.5, in a small model 0.16
     shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
     stuck: float = 0.95  # share of its start that the loss still has
-    patience: int = 50  # losses before that is checked
+    patience: int = 50  # losses before this is checked
 
     def harm(self, run: RunView, hidden: Sequence[WeightGain]) -> str | None:
-        """What they do to the first outputs and to the loss; None if they are not so small, or do no harm."""
+        """What they do to the first outputs and the loss; None if they are not small, or do no harm."""
         loss = only_loss(run) if _typical(hidden) < self.gain else None
         if loss is None or len(loss) < self.patience:
             return None
@@ -128,8 +127,8 @@ class SmallWeights:
 class RedrawnTrial:
     """What a short training from default initial weights must show."""
 
-    draws: int = 3  # of new weights, all of which must do better
-    better: float = 0.5  # share of the loss that they end at; redrawing sound weights changes a few percent
+    draws: int = 3  # draws of new weights, all of which must do better
+    better: float = 0.5  # share of the loss at which they must end; new sound weights change a few percent
 
     def shows(self, ends: Sequence[float], fresh: Sequence[float]) -> bool:
         """Whether every draw of new weights ends far below the weights of the program."""
@@ -158,9 +157,7 @@ class PoorInitialisation(Check):
         yield from tried or self._watched(run)
 
     def _tried(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None:
-            return
+        data = run.experiment(self.name) or {}
         ends, fresh = ([_or_inf(v) for v in numbers(data.get(key))] for key in ("ends", "fresh_ends"))
         layers = rows(data.get("layers"))
         if not layers or not self.trial.shows(ends, fresh):
@@ -195,21 +192,20 @@ class PoorInitialisation(Check):
         gains = sorted(_gains(run), key=lambda g: run.depth(g.site))
         if len(gains) < 2 or pretrained(run) or normalises(run):
             return
-        hidden = gains[:-1]  # the last may be as small as it likes
+        hidden = gains[:-1]  # the last layer may start small
         harm = self.large.harm(run, hidden) or self.small.harm(run, hidden)
         if harm is not None:
             yield self._out_of_scale(run, hidden, harm)
 
     def _at_start(self, run: RunView) -> Iterator[Finding]:
-        """Layers of a network that was looked at before any training."""
-        for fact in run.facts("initial_weights"):
-            root = text(fact.data.get("root"))
-            for row in rows(fact.data.get("layers")):
-                site = Site(module=text(row.get("module")) or "", root=root, param=text(row.get("param")))
-                behind = run.name(Site(module=text(row.get("behind")) or "", root=root))
+        """By `clew show`, before any training."""
+        for fact in run.known(InitialWeightsFact):
+            for row in fact.layers:
+                site = Site(module=row.module, root=fact.root, param=row.param)
+                behind = run.name(Site(module=row.behind, root=fact.root))
                 what = (
                     f"are all zero: none of the input reaches {behind}"
-                    if flag(row.get("zero"))
+                    if row.zero
                     else f"are the same for every unit: {behind} gets only copies of one value"
                 )
                 yield self.finding(
@@ -222,7 +218,7 @@ class PoorInitialisation(Check):
                 )
 
     def _alike(self, run: RunView, site: Site) -> Finding:
-        norms = run.of_parameter("weight.norm", run.key(site))
+        norms = run.of_parameter(signals.WEIGHT.norm, run.key(site))
         zero = norms is not None and norms.max == 0
         evidence = [] if norms is None else [norms.evidence(f"norm of {run.name(site)}")]
         what = "are all zero" if zero else "are the same for every unit"
@@ -255,11 +251,11 @@ class PoorInitialisation(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+        if run.has(PoorInitialisationFact):
             return why_not(run, self.name)
-        if run.facts("initial_weights"):
+        if run.has(InitialWeightsFact):
             return None
-        return None if run.steps >= self.alike.steps else f"needs {self.alike.steps} steps, has {run.steps}"
+        return too_few(run.steps, self.alike.steps, "steps")
 
 
 def _or_inf(value: float) -> float:
@@ -272,7 +268,7 @@ def _log(gain: object) -> float:
 
 
 def _gains(run: RunView) -> Iterator[WeightGain]:
-    for site, norms in run.series("weight.norm"):
+    for site, norms in run.series(signals.WEIGHT.norm):
         dims = shape_of(run, site)
         layer = run.layer_of(site)
         if not is_weight(run, site) or len(dims) < 2 or (layer and "Transpose" in layer.kind):
@@ -288,10 +284,10 @@ def _typical(hidden: Sequence[WeightGain]) -> float:
 
 
 def _first_stds(run: RunView, hidden: Sequence[WeightGain]) -> list[float]:
-    """How far the first outputs of these layers spread."""
+    """The standard deviations of the first outputs of these layers."""
     paths = {(run.key(g.site)[0], g.site.module) for g in hidden}
     return [
         float(s.values[0])
-        for site, s in run.series("activation.std")
+        for site, s in run.series(signals.ACTIVATION.std)
         if site.op is None and (run.key(site)[0], site.module) in paths and math.isfinite(s.values[0])
     ]

@@ -30,6 +30,7 @@ from clew.checks.evidence.layer_pairs import feeding
 from clew.checks.evidence.loss_trend import only_loss, start_and_end
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Finding, Severity
@@ -53,14 +54,14 @@ class SaturatedActivation(Check):
     share: float = 0.6  # of a layer's outputs at the flat ends
     window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad
-    stuck: float = 0.9  # share of its start that the loss still has, where saturation came later
-    held_back: float = 0.5  # the same, where it was there from the first; below, training goes well in spite
+    stuck: float = 0.9  # share of its start that the loss still has, if saturation came later
+    held_back: float = 0.5  # the same, if it was there from the start; below it, training goes well anyway
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         hidden = feeding(run)
         found = [
             (site, series)
-            for site, series in run.series("activation.saturated")
+            for site, series in run.series(signals.ACTIVATION_SATURATED)
             if (run.key(site)[0], site.module or "", site.op or "") in hidden and self._saturated(run, series)
         ]
         found.sort(key=lambda hit: (-round(hit[1].last(self.window).median, 2), run.depth(hit[0])))
@@ -94,6 +95,6 @@ class SaturatedActivation(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        known = [len(s) for _, s in run.series("activation.saturated") if len(s.finite())]
+        known = [len(s) for _, s in run.series(signals.ACTIVATION_SATURATED) if len(s.finite())]
         most = max(known, default=self.window)  # without a squashing function there is nothing to find
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(most, self.window, "sampled steps")

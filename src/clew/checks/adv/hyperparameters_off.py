@@ -32,8 +32,8 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, why_not
+from clew.checks.evidence.learning_rate_evidence import where
 from clew.checks.evidence.loss_trend import highest_rate, pretrained
-from clew.checks.evidence.rates.rate_trials import where
 from clew.checks.evidence.recorded_facts import flag
 from clew.checks.needs import any_of
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh
@@ -68,10 +68,10 @@ class HyperparametersOff(Check):
 
     caused_by = ("rate-faults", "network-faults", "optimizer-unfit", "poor-initialisation")
 
-    least: int = 2  # findings of settings, hints among them; a single one has its own fix
-    below: float = 50.0  # times that the rate is below where the loss begins to fall; Adam's 1e-4 is often 30
-    noise: float = 3.0  # times the wavering of the loss at rates that change nothing, that its fall exceeds
-    fell: float = 0.1  # share of its start by which the loss falls in the test, or it shows nothing
+    least: int = 2  # findings about settings, including advice; a single one has its own fix
+    below: float = 50.0  # how far the rate is below the start of the fall; Adam's 1e-4 often is 30 times
+    noise: float = 3.0  # how many times the fall exceeds the noise of the loss at rates that change nothing
+    fell: float = 0.1  # share of its start by which the loss must fall in the test to show anything
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [*self._several(run), *self._ranged(run)]
@@ -126,7 +126,7 @@ class HyperparametersOff(Check):
 
 
 def _worst(check: Check, run: RunView) -> Finding | None:
-    """What a check says first."""
+    """The first finding of a check."""
     if not all(run.has(need) for need in check.needs):
         return None
     return next(iter(check.diagnose(run)), None)

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, noise, only_loss
 from clew.checks.run_view import RunView
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 
@@ -37,13 +38,13 @@ class StillImproving(Check):
     id = "ADV001"
     name = "still-improving"
     needs = (signals.LOSS,)
-    scope = FIT
+    scope = TRAINING
 
     patience: int = 50  # losses before the check runs
-    fall: float = 0.9  # last fifth of the losses over the fifth before: a tenth less is steady progress
+    fall: float = 0.9  # last fifth of the losses over the fifth before; a tenth less is steady progress
     done: float = 0.02  # share of its start below which a loss has fallen far enough
-    sure: float = 2.0  # the fall in standard errors of the two medians
-    best: float = 1.02  # evaluation loss over its best; above, it has seen that already
+    sure: float = 2.0  # standard errors of the two medians that the fall must exceed
+    best: float = 1.02  # evaluation loss over its best; above it the model overfits
     left: float = 0.1  # share of its highest rate that the learning rate still has
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -70,12 +71,11 @@ class StillImproving(Check):
         )
 
     def _has_rate(self, run: RunView) -> bool:
-        rates = [s.finite() for _, s in run.series("lr")]
+        rates = [s.finite() for _, s in run.series(signals.LR)]
         return all(len(r) == 0 or float(r.values[-1]) >= self.left * r.max for r in rates)
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
-        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+        return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")
 
 
 def _ended_well(run: RunView) -> bool:

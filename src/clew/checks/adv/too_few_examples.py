@@ -33,9 +33,10 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.evidence.parameter_holders import parameter_count
-from clew.checks.evidence.recorded_facts import Data, rows, whole
+from clew.checks.evidence.recorded_facts import Data, rows
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.experiment_facts import TooFewExamplesFact
 from clew.records.facts.model_facts import ModelFact
@@ -55,11 +56,11 @@ class TooFewExamples(Check):
 
     more: float = 10.0  # parameters for each training sample
     gap: float = 1.5  # evaluation loss over training loss at the end
-    wider: float = 1.3  # the same over what it was at the first evaluations
+    wider: float = 1.3  # this ratio over the one at the first evaluations
     points: int = 4  # evaluations before the check runs
-    falls: float = 0.1  # of the untrained loss, from half of the samples to all; enough samples: below 0.05
-    left: float = 0.2  # of the untrained loss, that remains on held-out samples after training on all
-    errors: float = 1.5  # standard errors over the splits, that the fall must exceed
+    falls: float = 0.1  # share of the untrained loss, from half of the samples to all; usually below 0.05
+    left: float = 0.2  # share of the untrained loss that remains on held-out samples after training on all
+    errors: float = 1.5  # standard errors over the splits that the fall must exceed
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = run.experiment(self.name)
@@ -67,7 +68,7 @@ class TooFewExamples(Check):
             yield from self._learning_curve(run, tried)
             return
         loss, evaluation = only_loss(run), eval_loss(run)
-        lengths = [n for f in run.facts("loader") if (n := whole(f.data.get("length")))]
+        lengths = [fact.length for fact in run.known(LoaderFact) if fact.length]
         count = parameter_count(run)
         if (
             loss is None
@@ -99,7 +100,7 @@ class TooFewExamples(Check):
         )
 
     def _learning_curve(self, run: RunView, data: Data) -> Iterator[Finding]:
-        """What the experiment says: the loss on held-out samples against the number trained on."""
+        """In the experiment: the loss on held-out samples by the number of training samples."""
         curves = [c for c in rows(data.get("curves")) if len(numbers(c.get("held_out"))) >= 2]
         sizes = numbers(data.get("sizes"))
         if len(curves) < 2 or len(sizes) < 2 or not all(numbers(c.get("trained")) for c in curves):
@@ -137,4 +138,4 @@ class TooFewExamples(Check):
             return None
         evaluation = eval_loss(run)
         count = 0 if evaluation is None else len(evaluation)
-        return None if count >= self.points else f"needs {self.points} evaluations, has {count}"
+        return too_few(count, self.points, "evaluations")

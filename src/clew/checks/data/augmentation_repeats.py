@@ -27,12 +27,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at, training_loaders
+from clew.checks.evidence.data_feed import first_input, training_loaders
 from clew.checks.run_view import RunView
 from clew.records import signals
 from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Finding, Severity
-from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -46,17 +45,17 @@ class AugmentationRepeats(Check):
 
     caused_by = ("labels-misaligned",)
 
-    seen: float = 0.999  # share of a batch that came before, bit by bit; a coin flip for each makes 0.5
+    seen: float = 0.999  # share of a batch that repeats earlier samples exactly; random flips make 0.5
     batches: int = 5  # batches after the first epoch, all of which must show it
-    distinct: float = 0.99  # share of samples in a batch that differ; copies would come again by nature
+    distinct: float = 0.99  # share of samples in a batch that differ; copies would repeat anyway
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for loader in training_loaders(run):
             if not loader.random or not loader.length or not loader.batch_size:
                 continue
-            for site, series in run.series("sample.seen", "train"):
+            for site, series in run.series(signals.SAMPLE_SEEN, "train"):
                 later = series.since(_epoch_end(run, loader.length))
-                distinct = at(run, "sample.distinct", Site("", "input[0]", phase="train", root=site.root))
+                distinct = run.at_site(signals.SAMPLE_DISTINCT, first_input(site.root))
                 if distinct is None or distinct.median < self.distinct or len(later) < self.batches:
                     continue
                 if len(set(series.steps.tolist())) < len(series):
@@ -77,7 +76,7 @@ class AugmentationRepeats(Check):
 
 def _epoch_end(run: RunView, length: int) -> int:
     """The first step after all samples of the loader have come once."""
-    for _, sizes in run.series("batch.size"):
+    for _, sizes in run.series(signals.BATCH_SIZE):
         total = sizes.values.cumsum()
         return int(sizes.steps[min(int((total < length).sum()) + 1, len(sizes) - 1)])
     return 0

@@ -30,14 +30,14 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import ClassCounts, class_counts, is_weighted, training_loaders
-from clew.checks.evidence.survey_facts import evaluation, looked, training, was_surveyed
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.survey_facts import evaluation, looked, place_of, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
-from clew.checks.wording import listed
+from clew.checks.wording import listed, too_few
 from clew.records import signals
 from clew.records.dataset_survey import DatasetSurvey, LabelSurvey, SampleOrder
 from clew.records.facts.document_facts import SurveyFact
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -51,10 +51,10 @@ class ClassImbalance(Check):
     groups = ("data-faults",)
     caused_by = ("constant-target", "unshuffled-data")
 
-    share: float = 0.9  # of the most frequent class: nine to one, where always saying it looks good
+    share: float = 0.9  # of the most frequent class; at nine to one, always predicting it looks good
     samples: int = 200  # labels counted before the check runs; the share's error is then 0.02
-    found: float = 0.5  # share of the rare samples predicted right, below which they are missed
-    rare: int = 8  # rare samples in the later part of the run, to judge whether they are missed
+    found: float = 0.5  # share of the rare samples predicted right; below it they are missed
+    rare: int = 8  # rare samples in the later part of the run that are needed to say whether they are missed
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))
@@ -64,7 +64,7 @@ class ClassImbalance(Check):
         """In the batches that were trained on."""
         if any("Weighted" in loader.sampler for loader in training_loaders(run)):
             return
-        for site, _ in run.series("label.classes", "train"):
+        for site, _ in run.series(signals.LABEL_CLASSES, "train"):
             counts = class_counts(run, site)
             if not counts or counts[-1].total < self.samples or len(counts[-1].counts) < 2:
                 continue
@@ -89,7 +89,7 @@ class ClassImbalance(Check):
                     Severity.ADVICE,
                     message=f"{share:.1%} of the labels of {survey.split} are class {top.what}",
                     fix="nn.CrossEntropyLoss(weight=len(y) / (classes * torch.bincount(y)))",
-                    site=place(survey),
+                    site=place_of(survey),
                     step=0,
                     evidence=[Evidence(f"labels: {_counted(said)}"), looked(survey)],
                 )
@@ -108,7 +108,7 @@ class ClassImbalance(Check):
                     Severity.WARNING,
                     message=f"{other.split} has classes that {survey.split} does not have: {names}",
                     fix="split so that both parts have every class: train_test_split(…, stratify=y)",
-                    site=place(other),
+                    site=place_of(other),
                     step=0,
                     evidence=[
                         Evidence(f"{survey.split}: {_counted(said)}"),
@@ -122,14 +122,14 @@ class ClassImbalance(Check):
         missed = recall is not None and recall < self.found
         last = counts[-1]
         said = "" if recall is None else f", and the model gets {recall:.0%} of the others right"
-        listed = ", ".join(f"class {c}: {n}" for c, n in sorted(last.counts.items())[:10])
+        classes = ", ".join(f"class {c}: {n}" for c, n in sorted(last.counts.items())[:10])
         return self.finding(
             Severity.WARNING if missed else Severity.ADVICE,
             message=f"{share:.1%} of the labels are class {top}{said}",
             fix=_fix(site.op or "", last, top),
             site=site,
             step=counts[0].step,
-            evidence=Evidence(f"labels counted up to step {last.step}: {listed}"),
+            evidence=Evidence(f"labels counted up to step {last.step}: {classes}"),
         )
 
     def _recall(self, counts: list[ClassCounts], top: int) -> float | None:
@@ -143,20 +143,18 @@ class ClassImbalance(Check):
         return None
 
     def unjudged(self, run: RunView) -> str | None:
-        sites = [site for site, _ in run.series("label.classes", "train")]
+        sites = [site for site, _ in run.series(signals.LABEL_CLASSES, "train")]
         most = max((c[-1].total for c in (class_counts(run, s) for s in sites) if c), default=0)
-        if most >= self.samples or was_surveyed(run):
-            return None
-        return f"needs {self.samples} labels, has {most}"
+        return None if was_surveyed(run) else too_few(most, self.samples, "labels")
 
 
 def _in_order(order: SampleOrder) -> bool:
-    """The first batches tell nothing about all where the data comes in its own order."""
+    """Whether the data comes in its own order: then the first batches say nothing about the rest."""
     return order.sampler in ("", "SequentialSampler")
 
 
 def _any_weights(run: RunView) -> bool:
-    sites = [Site(file=f.data.get("file"), line=f.data.get("line")) for f in run.facts("loss")]
+    sites = [Site(file=fact.file, line=fact.line) for fact in run.known(LossFact)]
     return any(is_weighted(run, site) for site in sites)
 
 

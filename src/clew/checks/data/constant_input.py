@@ -30,16 +30,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at, feeding_site
-from clew.checks.evidence.survey_facts import looked, surveys, was_surveyed
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.data_feed import feeding_site
+from clew.checks.evidence.survey_facts import looked, place_of, surveys, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.dataset_survey import DatasetSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
+
+FIX = "print(dataset[0][0], dataset[1][0])  # they must differ; then fix __getitem__ or the preprocessing"
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ class ConstantInput(Check):
     caused_by = ("dataset-mutates",)
 
     samples: int = 5  # sampled batches, all of which must show it
-    batch: int = 4  # samples in a batch, from which on copies of one are no accident
-    features: int = 8  # values in a sample, from which on equal ones are no accident
+    batch: int = 4  # samples in a batch; in smaller ones copies may be an accident
+    features: int = 8  # values in a sample; fewer may be equal by accident
     blank: float = 0.5  # share of a batch's samples with a single value
     columns: float = 0.75  # share of a table's columns that never vary over the run
     per_column: int = 20  # samples for each column of a table before its columns are checked
@@ -69,15 +71,14 @@ class ConstantInput(Check):
 
     def _recorded(self, run: RunView) -> Iterator[Finding]:
         """In the batches that were trained on."""
-        for site, counts in run.series("sample.count", "train"):
+        for site, counts in run.series(signals.SAMPLE_COUNT, "train"):
             found = self._judge(run, site, float(np.median(counts.values)))
             if found is not None and len(counts) >= self.samples:
                 severity, message, evidence = found
                 yield self.finding(
                     severity,
                     message=message,
-                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then fix __getitem__ or"
-                    " the preprocessing",
+                    fix=FIX,
                     site=feeding_site(run, site),
                     step=int(counts.steps[0]),
                     evidence=evidence,
@@ -90,15 +91,14 @@ class ConstantInput(Check):
                 yield self.finding(
                     told[0],
                     message=told[1],
-                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then fix __getitem__ or"
-                    " the preprocessing",
-                    site=place(survey),
+                    fix=FIX,
+                    site=place_of(survey),
                     step=0,
                     evidence=looked(survey),
                 )
 
     def _in_dataset(self, survey: DatasetSurvey) -> tuple[Severity, str] | None:
-        """The same of all samples that were looked at."""
+        """The same for all samples that were read."""
         field = survey.main
         if field is None or field.samples < max(self.batch, self.samples):
             return None
@@ -116,11 +116,12 @@ class ConstantInput(Check):
         return None
 
     def _judge(self, run: RunView, site: Site, batch: float) -> tuple[Severity, str, Evidence] | None:
-        constant, distinct = at(run, "sample.constant", site), at(run, "sample.distinct", site)
-        features = at(run, "sample.features", site)
+        constant = run.at_site(signals.SAMPLE_CONSTANT, site)
+        distinct = run.at_site(signals.SAMPLE_DISTINCT, site)
+        features = run.at_site(signals.SAMPLE_FEATURES, site)
         if constant is None or distinct is None or features is None or batch < self.batch:
             return None
-        counts = at(run, "sample.count", site)
+        counts = run.at_site(signals.SAMPLE_COUNT, site)
         alike = counts is not None and bool((distinct.values * counts.values <= 1.01).all())
         same_value = _spread(run, site)
         if same_value is not None and alike:
@@ -139,7 +140,7 @@ class ConstantInput(Check):
     def _columns(
         self, run: RunView, site: Site, features: float, batch: float
     ) -> tuple[Severity, str, Evidence] | None:
-        series = at(run, "sample.constant_features", site)
+        series = run.at_site(signals.SAMPLE_CONSTANT_FEATURES, site)
         if series is None or not self.features <= features or not _is_table(run, site):
             return None
         share = float(series.values[-1])
@@ -149,17 +150,13 @@ class ConstantInput(Check):
         return Severity.WARNING, text, series.evidence("share of columns that have not varied so far")
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("sample.count", "train")), default=0)
-        return (
-            None
-            if most >= self.samples or was_surveyed(run)
-            else f"needs {self.samples} sampled batches, has {most}"
-        )
+        most = run.longest(signals.SAMPLE_COUNT, "train")
+        return None if was_surveyed(run) else too_few(most, self.samples, "sampled batches")
 
 
 def _spread(run: RunView, site: Site) -> float | None:
     """The one value of a floating-point input, if it has only one."""
-    low, high = at(run, "input.min", site), at(run, "input.max", site)
+    low, high = run.at_site(signals.INPUT.min, site), run.at_site(signals.INPUT.max, site)
     if low is None or high is None:
         return None
     values = np.concatenate([low.values, high.values])
@@ -168,5 +165,5 @@ def _spread(run: RunView, site: Site) -> float | None:
 
 def _is_table(run: RunView, site: Site) -> bool:
     """Only inputs of two dimensions have a spread of features."""
-    spread = at(run, "input.feature_spread", site)
+    spread = run.at_site(signals.INPUT_FEATURE_SPREAD, site)
     return spread is not None and bool((spread.values != 1.0).any())

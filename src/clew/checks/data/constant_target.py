@@ -30,22 +30,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at, training_loaders
-from clew.checks.evidence.survey_facts import looked, training, was_surveyed
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.data_feed import training_loaders
+from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION
+from clew.checks.evidence.survey_facts import looked, place_of, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.dataset_survey import LABEL
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
-
-JUDGED = {
-    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,8 +57,8 @@ class ConstantTarget(Check):
 
     groups = ("data-faults",)
 
-    samples: int = 10  # sampled batches, all of which must hold the same value
-    labels: int = 50  # targets seen in all, below which chance may do it
+    samples: int = 10  # sampled batches, all of which must contain the same value
+    labels: int = 50  # targets in all; fewer may be the same by chance
     epochs: float = 1.0  # passes over the loader's data: sorted data begins with one class
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -71,18 +67,23 @@ class ConstantTarget(Check):
 
     def _recorded(self, run: RunView) -> Iterator[Finding]:
         """In the batches that were trained on."""
-        if len({(s.file, s.line) for s, _ in run.series("target.given", "train")}) != 1:
+        if len({(s.file, s.line) for s, _ in run.series(signals.TARGET_GIVEN, "train")}) != 1:
             return  # several losses: some of them may rightly have a constant target
-        for site, given in run.series("target.given", "train"):
-            low, high = at(run, "target.min", site), at(run, "target.max", site)
-            if site.op not in JUDGED or low is None or high is None or len(low) < self.samples:
+        for site, given in run.series(signals.TARGET_GIVEN, "train"):
+            low, high = run.at_site(signals.TARGET.min, site), run.at_site(signals.TARGET.max, site)
+            if (
+                site.op not in CLASSES + BINARY + REGRESSION
+                or low is None
+                or high is None
+                or len(low) < self.samples
+            ):
                 continue
             values = np.concatenate([low.values, high.values])
             if (values == values[0]).all() and self._is_data(run, given, float(values[0]), site):
                 yield self._finding(run, site, low, float(values[0]))
 
     def _surveyed(self, run: RunView) -> Iterator[Finding]:
-        used = any((s.values == 1.0).any() for _, s in run.series("target.given", "train"))
+        used = any((s.values == 1.0).any() for _, s in run.series(signals.TARGET_GIVEN, "train"))
         for survey in training(run):
             field = next((f for f in survey.fields if f.role == LABEL), None)
             if field is None or field.samples < self.labels:
@@ -95,7 +96,7 @@ class ConstantTarget(Check):
                     Severity.ERROR if used else Severity.ADVICE,
                     message=f"every label of {survey.split} is {value}: there is nothing to learn but that",
                     fix="print(y.unique(return_counts=True))  # over the whole dataset; then fix the labels",
-                    site=place(survey),
+                    site=place_of(survey),
                     step=0,
                     evidence=looked(survey),
                     confidence="likely" if used else "possible",
@@ -106,12 +107,12 @@ class ConstantTarget(Check):
             return False
         if (given.values == 1.0).all():
             return True
-        calls = at(run, "target.calls", site)
+        calls = run.at_site(signals.TARGET_CALLS, site)
         alone = calls is not None and calls.max == 1.0
         return bool(np.isnan(given.values).all()) and alone and value != 0.0
 
     def _seen_all(self, run: RunView) -> bool:
-        seen = sum(float(series.values.sum()) for _, series in run.series("batch.size"))
+        seen = sum(float(series.values.sum()) for _, series in run.series(signals.BATCH_SIZE))
         lengths = [loader.length for loader in training_loaders(run) if loader.length]
         return seen >= max(self.labels, *(self.epochs * n for n in lengths), 0)
 
@@ -126,9 +127,5 @@ class ConstantTarget(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("target.given", "train")), default=0)
-        return (
-            None
-            if most >= self.samples or was_surveyed(run)
-            else f"needs {self.samples} sampled batches, has {most}"
-        )
+        most = run.longest(signals.TARGET_GIVEN, "train")
+        return None if was_surveyed(run) else too_few(most, self.samples, "sampled batches")

@@ -26,12 +26,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
+from clew.checks.evidence.survey_facts import by_index, called, looked, place_of, surveys
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
 from clew.records.dataset_survey import DatasetSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 
@@ -53,7 +53,9 @@ class CorruptSamples(Check):
     def _finding(self, survey: DatasetSurvey, where: str) -> Finding:
         skipped = survey.corrupt_count == survey.nothing and not survey.stacked
         first = survey.corrupt[0] if survey.corrupt else None
-        place = Site(file=first.file, line=first.line) if first is not None and first.file else site(survey)
+        place = place_of(survey)
+        if first is not None and first.file:
+            place = Site(file=first.file, line=first.line)
         return self.finding(
             Severity.ADVICE if skipped else Severity.ERROR,
             message=_words(survey, where),
@@ -61,7 +63,7 @@ class CorruptSamples(Check):
             site=place,
             step=0,
             evidence=[Evidence(f"sample {c.index}: {c.error}") for c in survey.corrupt[:3]]
-            + [Evidence(f"by index: {at((c.index for c in survey.corrupt), 12)}"), looked(survey)],
+            + [Evidence(f"by index: {by_index((c.index for c in survey.corrupt), 12)}"), looked(survey)],
         )
 
 

@@ -25,20 +25,23 @@ too; ignore this check for them. Changes inside worker processes are not seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import training_loaders
-from clew.checks.evidence.experiment_outcome import numbers, place
-from clew.checks.evidence.recorded_facts import Data, names, text, whole
-from clew.checks.evidence.survey_facts import site, surveys
+from clew.checks.evidence.experiment_outcome import number, numbers, place
+from clew.checks.evidence.recorded_facts import Data, names
+from clew.checks.evidence.survey_facts import place_of, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.facts.experiment_facts import DatasetMutatesFact
-from clew.records.facts.step_facts import LoaderFact
+from clew.records.facts.step_facts import DatasetChangedFact, LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+FIX = "x = self.data[i].clone()  # .copy() for NumPy; then transform the copy"
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class DatasetMutates(Check):
 
     groups = ("scale-faults",)
 
-    change: float = 0.01  # of mean or standard deviation, over the larger of the two: rounding is far less
-    times: int = 1  # epochs after which it had changed
+    change: float = 0.01  # of mean or standard deviation, over the larger of the two; rounding makes far less
+    times: int = 1  # epochs after which the data had changed
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = run.experiment(self.name)
@@ -63,83 +66,70 @@ class DatasetMutates(Check):
             yield from seen
             return
         for loader in training_loaders(run):
-            changes = [f for f in run.facts("dataset_changed") if whole(f.data.get("loader")) == loader.index]
-            changes = [f for f in changes if self._is_change(f.data)]
-            arrays = {text(f.data.get("array")) or "" for f in changes}
-            if arrays and len({whole(f.data.get("epoch")) for f in changes}) >= self.times:
-                first = min(arrays)
-                course = [f.data for f in changes if text(f.data.get("array")) == first]
-                yield self._finding(loader, first, course, min(f.step for f in changes))
+            changes = [
+                change
+                for change in run.known(DatasetChangedFact)
+                if change.loader == loader.index and self._is_change(change)
+            ]
+            if changes and len({change.epoch for change in changes}) >= self.times:
+                first = min(change.array for change in changes)
+                course = [change for change in changes if change.array == first]
+                yield self._finding(loader, course, min(change.step for change in changes))
 
     def _surveyed(self, run: RunView) -> Iterator[Finding]:
-        """What the survey says, of a few samples that were read several times."""
+        """In a survey, which reads a few samples several times."""
         for survey in surveys(run):
             change = survey.mutation
             if change is None or not change.arrays:
                 continue
-            course = ", then ".join(f"{value:.3g}" for value in change.deviations[:3])
-            yield self.finding(
-                Severity.ERROR,
-                message=f"reading a sample changes it: {survey.dataset}.{change.arrays[0]} is changed in "
-                f"place; standard deviation of the samples {course}",
-                fix="x = self.data[i].clone()  # .copy() for NumPy; then transform the copy",
-                site=site(survey),
-                step=0,
-                evidence=Evidence(
-                    "mean of a few samples, read again with the same random numbers",
-                    values=change.means,
-                    x=tuple(float(n) for n in range(len(change.means))),
-                    x_label="read",
-                ),
-                confidence="certain",
-            )
+            array = f"{survey.dataset}.{change.arrays[0]}"
+            told = "mean of a few samples, read again with the same random numbers"
+            yield self._changed(array, change.means, change.deviations, told, place_of(survey))
 
     def _read_again(self, data: Data) -> Iterator[Finding]:
-        """What the experiment says: samples and stored arrays that change by being read."""
+        """In the experiment: samples and stored arrays that change when they are read."""
         fields, arrays = names(data.get("fields")), names(data.get("arrays"))
         if not fields or not arrays:
             return
-        means, spreads = numbers(data.get("means")), numbers(data.get("deviations"))
-        course = ", then ".join(f"{value:.3g}" for value in spreads[:3])
-        yield self.finding(
+        array = f"{data.get('dataset')}.{arrays[0]}"
+        samples, reads = number(data.get("samples")), number(data.get("reads"))
+        told = f"mean of {samples:.0f} samples, read {reads:.0f} times with the same random numbers"
+        means, deviations = numbers(data.get("means")), numbers(data.get("deviations"))
+        yield self._changed(array, means, deviations, told, place(data))
+
+    def _changed(
+        self, array: str, means: Sequence[float], deviations: Sequence[float], told: str, site: Site
+    ) -> Finding:
+        """`means` and `deviations` of the same samples, by reading."""
+        course = ", then ".join(f"{value:.3g}" for value in deviations[:3])
+        return self.finding(
             Severity.ERROR,
-            message=f"reading a sample changes it: {data.get('dataset')}.{arrays[0]} is changed in place; "
-            f"standard deviation of the samples {course}",
-            fix="x = self.data[i].clone()  # .copy() for NumPy; then transform the copy",
-            site=place(data),
+            message=f"reading a sample changes it: {array} is changed in place; standard deviation of the "
+            f"samples {course}",
+            fix=FIX,
+            site=site,
             step=0,
             evidence=Evidence(
-                f"mean of {_number(data, 'samples'):.0f} samples, read {_number(data, 'reads'):.0f} times "
-                "with the same random numbers",
-                values=tuple(means),
-                x=tuple(float(n) for n in range(len(means))),
-                x_label="read",
+                told, values=tuple(means), x=tuple(float(n) for n in range(len(means))), x_label="read"
             ),
             confidence="certain",
         )
 
-    def _is_change(self, data: Data) -> bool:
-        mean, std, mean_now, std_now = (_number(data, k) for k in ("mean", "std", "mean_now", "std_now"))
-        scale = max(abs(mean), std, 1e-12)
-        return max(abs(mean_now - mean), abs(std_now - std)) > self.change * scale
+    def _is_change(self, fact: DatasetChangedFact) -> bool:
+        scale = max(abs(fact.mean), fact.std, 1e-12)
+        return max(abs(fact.mean_now - fact.mean), abs(fact.std_now - fact.std)) > self.change * scale
 
-    def _finding(self, loader: LoaderFact, array: str, course: list[Data], step: int) -> Finding:
-        first = course[0]
-        means = [_number(first, "mean"), *(_number(d, "mean_now") for d in course)]
+    def _finding(self, loader: LoaderFact, course: list[DatasetChangedFact], step: int) -> Finding:
+        """`course` are the changes of one array, epoch by epoch."""
+        first, last = course[0], course[-1]
+        means = [first.mean, *(change.mean_now for change in course)]
         return self.finding(
             Severity.ERROR,
-            message=f"the data in {loader.dataset}.{array} is changed in place while it is read: standard "
-            f"deviation {_number(first, 'std'):.3g}, then {_number(course[-1], 'std_now'):.3g}; mean "
-            f"{means[0]:.3g}, then {means[-1]:.3g}",
-            fix="x = self.data[i].clone()  # .copy() for NumPy; then transform the copy",
+            message=f"the data in {loader.dataset}.{first.array} is changed in place while it is read: "
+            f"standard deviation {first.std:.3g}, then {last.std_now:.3g}; mean {means[0]:.3g}, then "
+            f"{means[-1]:.3g}",
+            fix=FIX,
             site=loader.site,
             step=step,
-            evidence=Evidence(
-                "mean of the stored data at the start of each epoch", values=tuple(means), steps=()
-            ),
+            evidence=Evidence("mean of the stored data at the start of each epoch", values=tuple(means)),
         )
-
-
-def _number(data: Data, key: str) -> float:
-    value = data.get(key)
-    return float(value) if isinstance(value, (int, float)) else float("nan")

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import by_nature, called, exhibits, looked, site, surveys
+from clew.checks.evidence.survey_facts import by_nature, called, exhibits, looked, place_of, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.dataset_survey import DatasetSurvey, Duplicates
@@ -48,9 +48,9 @@ class DuplicateSamples(Check):
 
     copies: int = 5  # samples that came before; well-kept datasets have one or two
     share: float = 0.01  # of all samples; well-kept datasets have 0.001 and less
-    many: float = 0.05  # of all samples, from which on the loss counts something else than was meant
-    same: float = 0.9  # of the samples: from here on the input is constant, which is another fault
-    windows: float = 0.5  # share of near copies that stand side by side, above which they are meant
+    many: float = 0.05  # share of all samples; with more, the loss gives the copies too much weight
+    same: float = 0.9  # share of all samples; with more, the input is constant, which is another fault
+    windows: float = 0.5  # share of near copies next to each other; with more, they are probably intended
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = surveys(run)
@@ -77,7 +77,7 @@ class DuplicateSamples(Check):
             + _estimated(survey, copies),
             fix="first = {}; [first.setdefault(x.numpy().tobytes(), i) for i, (x, y) in enumerate(dataset)]; "
             "dataset = Subset(dataset, list(first.values()))  # before you split it",
-            site=site(survey),
+            site=place_of(survey),
             step=0,
             evidence=[looked(survey), Evidence(f"the same values: {_pairs(copies)}")],
             confidence="certain",
@@ -91,7 +91,7 @@ class DuplicateSamples(Check):
             message=f"{copies.copies:,} of {survey.looked:,} samples{where} are nearly the same as others"
             + _estimated(survey, copies),
             fix="look at the pairs shown; drop one of each: Subset(dataset, kept)",
-            site=site(survey),
+            site=place_of(survey),
             step=0,
             evidence=[
                 looked(survey),

@@ -27,12 +27,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
+from clew.checks.evidence.survey_facts import by_index, called, looked, place_of, surveys
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
 from clew.records.dataset_survey import Count, DatasetSurvey, FieldSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class InconsistentSamples(Check):
     needs = (SurveyFact,)
     confidence = "certain"
 
-    few: float = 0.05  # share of samples of another form, up to which it is a slip rather than a kind
+    few: float = 0.05  # share of samples of another form; with more, it is probably intended
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = surveys(run)
@@ -54,7 +54,7 @@ class InconsistentSamples(Check):
                         severity,
                         message=f"{words}{called(survey, found)}",
                         fix=fix,
-                        site=site(survey),
+                        site=place_of(survey),
                         step=0,
                         evidence=[*_examples(others), looked(survey)],
                     )
@@ -64,7 +64,8 @@ class InconsistentSamples(Check):
         if not survey.missing_fields or not survey.stacked:
             return None
         field = survey.missing_fields[0]
-        words = f"{counted(field.samples, 'sample')} of {survey.looked:,} have no field {field.what}"
+        verb = "has" if field.samples == 1 else "have"
+        words = f"{counted(field.samples, 'sample')} of {survey.looked:,} {verb} no field {field.what}"
         return Severity.ERROR, words, (), "return the same fields for every sample"
 
     def _field(
@@ -72,7 +73,11 @@ class InconsistentSamples(Check):
     ) -> tuple[Severity, str, Sequence[Count], str] | None:
         name = f"field {field.name}" if len(survey.fields) > 1 else "the samples"
         others = field.shapes[1:]
-        if others and field.kind not in ("text", "object") and (survey.stacked or self._odd(field)):
+        if (
+            others
+            and field.kind not in ("text", "object")
+            and (survey.stacked or self._has_odd_shapes(field))
+        ):
             words = f"{name} has different shapes: {_counted(field.shapes)}"
             severity = Severity.ERROR if survey.stacked else Severity.WARNING
             return severity, words, others, _shape_fix(field)
@@ -83,8 +88,8 @@ class InconsistentSamples(Check):
             return severity, words, others, f"convert every sample to {field.dtypes[0].what}"
         return None
 
-    def _odd(self, field: FieldSurvey) -> bool:
-        """A few of another number of dimensions, or of channels; sizes may differ."""
+    def _has_odd_shapes(self, field: FieldSurvey) -> bool:
+        """Whether a few samples have another number of dimensions, or of channels; sizes may differ."""
         if _rest(field.shapes) == 0 or field.kind != "image":
             usual = field.shapes[0].what.count("×")
             odd = sum(c.samples for c in field.shapes if c.what.count("×") != usual)
@@ -106,7 +111,7 @@ def _rest(counts: Sequence[Count]) -> int:
 
 
 def _are_numbers(field: FieldSurvey) -> bool:
-    """Plain int and float mix in Python, and become one tensor."""
+    """Whether these are plain numbers of Python, which may be mixed: they become one tensor."""
     return {c.what for c in field.dtypes} <= {"int", "float", "bool"}
 
 
@@ -123,7 +128,7 @@ def _counted(counts: Sequence[Count]) -> str:
 def _examples(others: Sequence[Count]) -> Iterator[Evidence]:
     for count in others[:3]:
         if count.first:
-            yield Evidence(f"{count.what}: samples {at(count.first)}")
+            yield Evidence(f"{count.what}: samples {by_index(count.first)}")
 
 
 def _shape_fix(field: FieldSurvey) -> str:

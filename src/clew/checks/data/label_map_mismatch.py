@@ -26,8 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import sources
-from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.evidence.data_feed import source_site, sources
 from clew.checks.run_view import RunView
 from clew.records import signals
 from clew.records.facts.loss_facts import ConfusionFact
@@ -51,58 +50,47 @@ class LabelMapMismatch(Check):
 
     samples: int = 40  # evaluated samples before the check runs
     train: float = 0.7  # accuracy in training that shows that the model has learned
-    below: float = 0.5  # accuracy in evaluation, at most this share of what a renumbering would give
-    renumbered: float = 0.6  # accuracy in evaluation after the best renumbering of the classes
+    below: float = 0.5  # largest accuracy in evaluation, as a share of what a renumbering would give
+    renumbered: float = 0.6  # least accuracy in evaluation after the best renumbering of the classes
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        trained = [s.finite().last(5).median for _, s in run.series("label.accuracy", "train")]
+        trained = [s.finite().last(5).median for _, s in run.series(signals.LABEL_ACCURACY, "train")]
         if not trained or not max(trained) >= self.train:
             return
-        for fact in reversed(run.facts("confusion")):
-            counts = _read(fact.data.get("counts"))
+        for fact in reversed(run.known(ConfusionFact)):
+            counts = {(label, guess): n for label, guess, n in fact.counts if min(label, guess, n) >= 0}
             total = sum(counts.values())
             if total < self.samples:
                 continue
             right = sum(n for (a, b), n in counts.items() if a == b) / total
             mapping, found = _renumbering(counts)
             if found / total >= self.renumbered and right <= self.below * found / total:
-                source = whole(fact.data.get("source"))
-                root = text(fact.data.get("root"))
-                yield self._finding(run, source, root, fact.step, right, found / total, mapping, max(trained))
+                yield self._finding(run, fact, right, found / total, mapping, max(trained))
             return
 
     def _finding(
         self,
         run: RunView,
-        source: int | None,
-        root: str | None,
-        step: int,
+        fact: ConfusionFact,
         right: float,
         renumbered: float,
         mapping: Mapping[int, int],
         trained: float,
     ) -> Finding:
         moved = ", ".join(f"{a} is predicted as {b}" for a, b in sorted(mapping.items()) if a != b)
-        met = next((s for s in sources(run) if s.number == source and s.root == root), None)
+        source = next((s for s in sources(run) if (s.source, s.root) == (fact.source, fact.root)), None)
         return self.finding(
             Severity.ERROR,
             message=f"evaluation gets {right:.0%} right, training {trained:.0%}: classes are numbered "
             "differently in the two",
             fix="index = {name: i for i, name in enumerate(sorted(set(train_names)))}  # one for both splits",
-            site=met.site(run) if met is not None else Site("", phase="eval", root=root),
-            step=step,
+            site=source_site(run, source) if source else Site("", phase="eval", root=fact.root),
+            step=fact.step,
             evidence=[
                 Evidence(f"with the classes renumbered, {renumbered:.0%} would be right"),
                 Evidence(f"class {moved}"),
             ],
         )
-
-
-def _read(value: object) -> Counts:
-    triples = value if isinstance(value, (list, tuple)) else ()
-    good = [t for t in triples if isinstance(t, (list, tuple)) and len(t) == 3]
-    whole_ones = [t for t in good if all(whole(v) is not None and v >= 0 for v in t)]
-    return {(t[0], t[1]): t[2] for t in whole_ones}
 
 
 def _renumbering(counts: Counts) -> tuple[dict[int, int], int]:

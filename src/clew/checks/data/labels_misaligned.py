@@ -31,29 +31,32 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at, class_counts, feeding_site
-from clew.checks.evidence.experiment_outcome import place
+from clew.checks.evidence.data_feed import class_counts, feeding_site
+from clew.checks.evidence.experiment_outcome import number, place
 from clew.checks.evidence.recorded_facts import Data
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
 from clew.records.facts.experiment_facts import LabelsMisalignedFact
+from clew.records.facts.loss_facts import LabelSignalFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
+
+ONE_ORDER = "order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both"
 
 
 @dataclass(frozen=True)
 class RelabelledSamples:
-    """Samples that come again with another label."""
+    """Repeated samples with another label."""
 
-    changed: float = 0.3  # share of samples that came again with another label; corrected labels are fewer
-    batches: int = 3  # batches with samples that came again
-    distinct: float = 0.99  # share of samples in a batch that differ: tables of few categories hold copies
+    changed: float = 0.3  # share of repeated samples with another label; corrections change fewer
+    batches: int = 3  # batches with repeated samples
+    distinct: float = 0.99  # share of samples in a batch that differ; tables of few categories contain copies
 
     def find(self, run: RunView) -> tuple[Site, Series] | None:
-        """Where they come in, and their share in each batch."""
-        for site, series in run.series("sample.relabelled", "train"):
+        """The site of such samples, and their share in each batch."""
+        for site, series in run.series(signals.SAMPLE_RELABELLED, "train"):
             came_again = series.finite()
             if self._copies(run, site):
                 continue  # what looks alike may rightly have different labels
@@ -62,11 +65,11 @@ class RelabelledSamples:
         return None
 
     def seen(self, run: RunView) -> bool:
-        """Whether enough samples came again to judge by."""
-        return any(len(s.finite()) >= self.batches for _, s in run.series("sample.relabelled", "train"))
+        """Whether enough samples were repeated."""
+        return any(len(s.finite()) >= self.batches for _, s in run.series(signals.SAMPLE_RELABELLED, "train"))
 
     def _copies(self, run: RunView, site: Site) -> bool:
-        distinct = at(run, "sample.distinct", site)
+        distinct = run.at_site(signals.SAMPLE_DISTINCT, site)
         return distinct is None or distinct.median < self.distinct
 
 
@@ -74,18 +77,17 @@ class RelabelledSamples:
 class LossAtChance:
     """A loss that stays at the level of guessing, with labels that have nothing to do with the inputs."""
 
-    steps: int = 60  # before a loss at chance is taken as stuck
+    steps: int = 60  # steps, after which a loss at chance counts as stuck
     near: float = 0.05  # distance of the loss from the entropy of the classes, as a share of it
     separation: float = 3.0  # variance between classes over that of random labels; real data has 5 to 500
-    deviations: float = 3.0  # of the neighbours' agreement from chance, in its own standard errors
-    moving: float = 1e-5  # update over weight, below which it is the optimizer that stands still
+    deviations: float = 3.0  # of the agreement with the nearest neighbour from chance, in standard errors
+    moving: float = 1e-5  # update over weight; below it, the optimizer is what does not move
 
-    def unrelated(self, run: RunView, signal: Data) -> bool:
+    def unrelated(self, run: RunView, found: LabelSignalFact) -> bool:
         """Whether the inputs say nothing about the labels, after enough steps."""
-        separation, deviations = _number(signal, "separation"), _number(signal, "deviations")
-        if run.steps < self.steps:
+        if run.steps < self.steps or found.separation is None or found.deviations is None:
             return False
-        return separation < self.separation and deviations < self.deviations
+        return found.separation < self.separation and found.deviations < self.deviations
 
     def is_stuck(self, run: RunView, losses: Series, entropy: float) -> bool:
         """Whether the loss stays at the entropy of the classes though the weights move."""
@@ -94,7 +96,7 @@ class LossAtChance:
         return abs(smooth - entropy) <= self.near * entropy and self._moves(run)
 
     def _moves(self, run: RunView) -> bool:
-        ratios = [s.median for _, s in run.series("update.ratio") if len(s.finite())]
+        ratios = [s.median for _, s in run.series(signals.UPDATE_RATIO) if len(s.finite())]
         return bool(ratios) and float(np.median(ratios)) >= self.moving
 
 
@@ -104,18 +106,15 @@ class PairsTrial:
 
     found: int = 20  # samples that must be found in the dataset again
     other: float = 0.05  # share of samples with another label than in the dataset; a data race makes fewer
-    renamed: float = 0.95  # share that one renaming of the labels explains: counted from 0 instead of 1, say
+    renamed: float = 0.95  # share that one renaming of the labels explains, such as counting from 1
     learned: float = 6.0  # what a learner gains from the dataset's pairs, in deviations of permuted labels
-    lost: float = 2.0  # and from the pairs of training, below which nothing is left of it
+    lost: float = 2.0  # the same from the pairs of training; below it, nothing is left
 
     def is_apart(self, side: Data) -> bool:
         """Whether the samples that were found again have labels that are not theirs."""
-        matched, renamed = _number(side, "matched"), _number(side, "consistent")
-        return (
-            matched >= self.found
-            and _number(side, "other") >= self.other * matched
-            and renamed < self.renamed
-        )
+        matched, other = number(side.get("matched")), number(side.get("other"))
+        enough = matched >= self.found and other >= self.other * matched
+        return enough and number(side.get("consistent")) < self.renamed
 
     def is_lost(self, there: float, here: float) -> bool:
         """Whether what a learner gains from the dataset's pairs is lost in those of training."""
@@ -151,18 +150,18 @@ class LabelsMisaligned(Check):
             yield from self._at_chance(run)
 
     def _apart(self, data: Data) -> Iterator[Finding]:
-        """What the experiment says: inputs with labels that are not theirs."""
+        """In the experiment: inputs with labels that are not theirs."""
         sides = data.get("sides")
         for name, side in sides.items() if isinstance(sides, dict) else ():
             if not isinstance(side, dict) or not self.pairs.is_apart(side):
                 continue
-            matched, other = _number(side, "matched"), _number(side, "other")
+            matched, other = number(side.get("matched")), number(side.get("other"))
             where = "in training" if name == "training" else "by the loader"
             yield self.finding(
                 Severity.ERROR,
                 message=f"{other:.0f} of {matched:.0f} samples have a different label {where} than in "
                 "the dataset",
-                fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both"
+                fix=ONE_ORDER
                 if name == "training"
                 else "keep inputs and labels in one order in collate_fn: x, y = zip(*items)",
                 site=place(data),
@@ -178,14 +177,14 @@ class LabelsMisaligned(Check):
         learners = data.get("learners")
         if not isinstance(learners, dict):
             return
-        there, here = _number(learners, "dataset"), _number(learners, "training")
+        there, here = number(learners.get("dataset")), number(learners.get("training"))
         if not self.pairs.is_lost(there, here):
             return
         yield self.finding(
             Severity.WARNING,
             message="a simple learner can learn the labels of the dataset's samples, but not those of "
             "the samples that training gets: are inputs and labels put into different orders?",
-            fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both",
+            fix=ONE_ORDER,
             site=place(data),
             step=0,
             evidence=Evidence(
@@ -198,20 +197,20 @@ class LabelsMisaligned(Check):
         return self.finding(
             Severity.ERROR,
             message=f"{series.median:.0%} of the repeated samples have a different label than before",
-            fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both",
+            fix=ONE_ORDER,
             site=feeding_site(run, site),
             step=int(series.steps[0]),
             evidence=series.evidence("share of repeated samples whose label has changed"),
         )
 
     def _at_chance(self, run: RunView) -> Iterator[Finding]:
-        signal = next((f.data for f in run.facts("label_signal")), None)
-        if signal is None or not self.chance.unrelated(run, signal):
+        found = next(iter(run.known(LabelSignalFact)), None)
+        if found is None or not self.chance.unrelated(run, found):
             return
-        for site, _ in run.series("label.classes", "train"):
+        for site, _ in run.series(signals.LABEL_CLASSES, "train"):
             counts = class_counts(run, site)
             entropy = counts[-1].entropy if counts else 0.0
-            losses = max((s for _, s in run.series("loss", "train")), key=len, default=None)
+            losses = max((s for _, s in run.series(signals.LOSS, "train")), key=len, default=None)
             if losses is None or entropy <= 0 or not self.chance.is_stuck(run, losses, entropy):
                 continue
             yield self.finding(
@@ -219,16 +218,14 @@ class LabelsMisaligned(Check):
                 message=f"the loss stays at {losses.last(20).median:.3f}, the level of guessing "
                 f"({entropy:.3f}); "
                 "the labels are unrelated to the inputs: were the two shuffled separately?",
-                fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both; "
-                "to find out: clew check --only labels-misaligned,no-signal train.py",
+                fix=f"{ONE_ORDER}; to find out: clew check --only labels-misaligned,no-signal train.py",
                 site=site,
                 step=int(losses.steps[0]),
                 evidence=[
                     losses.evidence(f"training loss; the entropy of the classes is {entropy:.3f}"),
                     Evidence(
-                        f"{_number(signal, 'neighbours'):.0%} of {_number(signal, 'samples'):.0f} samples "
-                        "have the label of their nearest neighbour, "
-                        f"{_number(signal, 'chance'):.0%} would by chance"
+                        f"{number(found.neighbours):.0%} of {found.samples} samples have the label of their "
+                        f"nearest neighbour, {number(found.chance):.0%} would by chance"
                     ),
                 ],
             )
@@ -237,9 +234,4 @@ class LabelsMisaligned(Check):
     def unjudged(self, run: RunView) -> str | None:
         if run.experiment(self.name) is not None:
             return None
-        return None if self.again.seen(run) or run.facts("label_signal") else "no sample was seen twice"
-
-
-def _number(data: Data, key: str) -> float:
-    value = data.get(key)
-    return float(value) if isinstance(value, (int, float)) else float("nan")
+        return None if self.again.seen(run) or run.has(LabelSignalFact) else "no sample was seen twice"

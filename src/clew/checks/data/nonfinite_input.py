@@ -30,9 +30,8 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import feeding_site
-from clew.checks.evidence.nan_culprit import CulpritReading
-from clew.checks.evidence.survey_facts import at, looked, surveys
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.nan_culprit import replays_of
+from clew.checks.evidence.survey_facts import by_index, looked, place_of, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.records import signals
@@ -40,9 +39,12 @@ from clew.records.dataset_survey import INPUT, LABEL
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.facts.nan_facts import NonFiniteFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
+from clew.records.signal_types import Signal
 from clew.records.site import Site
 
 FIRST = "input[0]"
+SEARCHED = ((signals.INPUT.nonfinite, "the model's input"), (signals.TARGET.nonfinite, "the target"))
 
 
 @dataclass(frozen=True)
@@ -64,21 +66,20 @@ class NonfiniteInput(Check):
         broke = _first_break(run)
         if broke is None:
             return
-        blamed = [CulpritReading.read(f.step, f.data) for f in run.facts("culprit") if f.step == broke]
-        known = {is_data for c in blamed if (is_data := c.is_data) is not None}
-        if known == {False}:  # running the step again has shown what computed it
+        known = {is_data for c in replays_of(run, broke) if (is_data := c.is_data) is not None}
+        if known == {False}:  # a replay of the step has shown which operation made it
             return
-        for signal, what in (("input.nonfinite", "the model's input"), ("target.nonfinite", "the target")):
+        for signal, what in SEARCHED:
             for site, series in run.series(signal, "train"):
                 bad = series.values >= self.values
-                if not bad.any() or (signal == "input.nonfinite" and site.op != FIRST):
+                if not bad.any() or (signal is signals.INPUT.nonfinite and site.op != FIRST):
                     continue
                 step = int(series.steps[int(bad.argmax())])
                 if step <= broke and (known or not _computed(run, step, signal)):
                     count = int(series.values[int(bad.argmax())])
                     evidence = series.evidence(f"non-finite values in {what}, batch by batch")
                     yield self._finding(
-                        run, site, what, step, f"{count} non-finite values", evidence, bool(known)
+                        run, site, what, step, counted(count, "non-finite value"), evidence, bool(known)
                     )
                     return
         for report in run.known(NonFiniteFact):
@@ -98,13 +99,17 @@ class NonfiniteInput(Check):
             for field in [f for f in bad if f.role in (INPUT, LABEL)][:1]:
                 what = "the targets" if field.role == LABEL else f"field {field.name}"
                 many = f"{field.nonfinite_samples:,} of {field.samples:,} samples of {survey.split}"
+                verb = "contains" if field.nonfinite_samples == 1 else "contain"
                 yield self.finding(
                     Severity.WARNING,
-                    message=f"{many} contain NaN or infinite values in {what} ({field.nonfinite:,} values)",
+                    message=f"{many} {verb} NaN or infinite values in {what} ({field.nonfinite:,} in all)",
                     fix=f"drop them, or fill in missing values: look at dataset[{field.nonfinite_at[0]}]",
-                    site=place(survey),
+                    site=place_of(survey),
                     step=0,
-                    evidence=[Evidence(f"samples by index: {at(field.nonfinite_at, 12)}"), looked(survey)],
+                    evidence=[
+                        Evidence(f"samples by index: {by_index(field.nonfinite_at, 12)}"),
+                        looked(survey),
+                    ],
                     confidence="certain",
                 )
 
@@ -130,16 +135,20 @@ class NonfiniteInput(Check):
         )
 
 
-def _computed(run: RunView, step: int, signal: str) -> bool:
-    """Whether the program made it: at the alarm, no argument that came from outside was so."""
-    reports = [NonFiniteFact.read(f.data, f.step) for f in run.facts("nonfinite") if f.step == step]
-    return signal == "input.nonfinite" and bool(reports) and not any(FIRST in r.bad_inputs for r in reports)
+def _computed(run: RunView, step: int, signal: Signal) -> bool:
+    """Whether the program made the values: at the alarm, the arguments from outside were finite."""
+    reports = [report for report in run.known(NonFiniteFact) if report.step == step]
+    return (
+        signal is signals.INPUT.nonfinite
+        and bool(reports)
+        and not any(FIRST in r.bad_inputs for r in reports)
+    )
 
 
 def _first_break(run: RunView) -> int | None:
     """The first step whose loss or gradients were not finite."""
-    steps = [f.step for f in run.facts("nonfinite")]
-    for signal in ("loss", "grad.norm"):
+    steps = [report.step for report in run.known(NonFiniteFact)]
+    for signal in (signals.LOSS, signals.GRAD_NORM):
         found = [series.first_nonfinite() for _, series in run.series(signal, "train")]
         steps += [step for step in found if step is not None]
     return min(steps, default=None)

@@ -27,14 +27,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import at, called, exhibits, looked, site, surveys
+from clew.checks.evidence.survey_facts import by_index, called, exhibits, looked, place_of, surveys
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
 from clew.records.dataset_survey import DatasetSurvey, Outlier
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 
-MILD = ("blank", "length")  # odd, but training bears them
+MILD = ("blank", "length")  # odd, but training copes with them
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class OutlierSamples(Check):
     name = "outlier-samples"
     needs = (SurveyFact,)
 
-    samples: int = 1  # unlike all others; a single one can push the weights
+    samples: int = 1  # unlike all others; a single one can spoil the weights
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = surveys(run)
@@ -63,9 +63,9 @@ class OutlierSamples(Check):
             Severity.ADVICE if first.why in MILD else Severity.WARNING,
             message=f"{counted(len(indices), 'sample')}{where} {_words(first, len(indices))}",
             fix=f"look at dataset[{indices[0]}]; then fix how it is read, or drop it",
-            site=site(survey),
+            site=place_of(survey),
             step=0,
-            evidence=[Evidence(f"samples by index: {at(indices, 12)}"), looked(survey)],
+            evidence=[Evidence(f"samples by index: {by_index(indices, 12)}"), looked(survey)],
             exhibits=exact,
         )
 

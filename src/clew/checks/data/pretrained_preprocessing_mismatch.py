@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at, feeding_site
+from clew.checks.evidence.data_feed import feeding_site
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
@@ -48,13 +48,13 @@ class PretrainedPreprocessingMismatch(Check):
 
     groups = ("scale-faults",)
 
-    shift: float = 3.0  # standard deviations from the running mean, median over channels; new domains: 1
+    shift: float = 3.0  # standard deviations from the running mean, median over channels; new domains make 1
     scale: float = 3.0  # times wider or narrower than the running variance; pixels left in 0..1 make 4
-    forwards: int = 1  # compared before the statistics adapt
+    forwards: int = 1  # forward passes to compare before the statistics adapt
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for site, shifts in run.series("pretrained.shift"):
-            scales = at(run, "pretrained.scale", site)
+        for site, shifts in run.series(signals.PRETRAINED_SHIFT):
+            scales = run.at_site(signals.PRETRAINED_SCALE, site)
             if scales is None or len(shifts.finite()) < self.forwards or not len(scales.finite()):
                 continue
             shift, scale = float(shifts.finite().values[0]), float(scales.finite().values[0])

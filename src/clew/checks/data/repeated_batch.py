@@ -27,10 +27,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at, feeding_site, training_loaders
-from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.evidence.data_feed import feeding_site, first_input, training_loaders
+from clew.checks.evidence.loop_facts import patterns
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -47,11 +48,11 @@ class RepeatedBatch(Check):
     caused_by = ("constant-input",)
 
     samples: int = 10  # sampled batches in a row, to the end, that must be the same
-    fetched: float = 0.9  # share of the steps in which a batch was asked for
+    fetched: float = 0.9  # share of the steps in which a batch was requested
     larger: float = 4.0  # rows of the tensor that batches are cut from, over rows of the batch
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for site, hashes in run.series("batch.hash", "train"):
+        for site, hashes in run.series(signals.BATCH_HASH, "train"):
             recent = hashes.last(self.samples)
             same = len(recent) == self.samples and (recent.values == recent.values[0]).all()
             if not same or len(set(hashes.values.tolist())) > 1 or not _nothing_new(run, site):
@@ -82,8 +83,9 @@ class RepeatedBatch(Check):
         )
 
     def _from_slice(self, run: RunView, site: Site, hashes: Series) -> Finding | None:
-        at_input = Site("", "input[0]", phase="train", root=site.root)
-        sliced, count = at(run, "sample.sliced", at_input), at(run, "sample.count", at_input)
+        at_input = first_input(site.root)
+        sliced = run.at_site(signals.SAMPLE_SLICED, at_input)
+        count = run.at_site(signals.SAMPLE_COUNT, at_input)
         if sliced is None or count is None or len(sliced) < self.samples:
             return None
         if sliced.skip(1).min < self.larger * count.max:
@@ -99,21 +101,19 @@ class RepeatedBatch(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("batch.hash", "train")), default=0)
-        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+        return too_few(run.longest(signals.BATCH_HASH, "train"), self.samples, "sampled batches")
 
 
 def _nothing_new(run: RunView, site: Site) -> bool:
-    """All arguments of the model together, not the first alone, came before."""
-    seen = at(run, "sample.seen", Site("", "input[0]", phase="train", root=site.root))
+    """Whether all arguments of the model, not only the first, came before."""
+    seen = run.at_site(signals.SAMPLE_SEEN, first_input(site.root))
     return seen is not None and len(seen) > 1 and seen.skip(1).min == 1.0
 
 
 def _share_of_steps_with_a_batch(run: RunView, first: int, last: int) -> float:
-    """Of the steps between two."""
-    patterns = {whole(f.data.get("id")): text(f.data.get("pattern")) or "" for f in run.facts("pattern")}
-    for _, series in run.series("events.pattern"):
-        known = [patterns.get(int(v), "") for v in series.since(first).before(last + 1).finite().values]
+    """The share of the steps from `first` to `last` in which a loader was asked for a batch."""
+    for _, series in run.series(signals.EVENTS_PATTERN):
+        known = [patterns(run).get(int(v), "") for v in series.since(first).before(last + 1).finite().values]
         return sum("d" in pattern for pattern in known) / len(known) if known else 0.0
     return 0.0
 

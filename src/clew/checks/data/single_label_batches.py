@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.label_order import label_orders
-from clew.checks.evidence.survey_facts import looked, training, was_surveyed
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.survey_facts import looked, place_of, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.dataset_survey import DatasetSurvey
 from clew.records.facts.document_facts import SurveyFact
@@ -49,11 +49,11 @@ class SingleLabelBatches(Check):
     caused_by = ("unshuffled-data", "constant-target")
 
     samples: int = 8  # sampled batches before the check runs
-    batch: int = 4  # labels in a batch; small ones hold one class by chance
-    single: float = 0.9  # share of the batches that hold one class only
-    by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all
-    drawn: int = 4  # batches of the sampler; so many of one class are no chance
-    runs: float = 0.5  # from here on the batches come sorted, which is another fault
+    batch: int = 4  # labels in a batch; smaller ones contain one class by chance
+    single: float = 0.9  # share of the batches that contain only one class
+    by_chance: float = 0.1  # share of differing neighbours in a random order; less: nearly all one class
+    drawn: int = 4  # batches of the sampler; so many of one class are not chance
+    runs: float = 0.5  # from here on the batches are sorted, which is another fault
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))
@@ -94,7 +94,7 @@ class SingleLabelBatches(Check):
                 message=f"{order.single} of the first {order.batches} batches of {survey.split} contain "
                 f"only one class, out of {said.classes} classes",
                 fix="DataLoader(dataset, batch_size=…, shuffle=True)  # mixes classes within a batch",
-                site=place(survey),
+                site=place_of(survey),
                 step=0,
                 evidence=[
                     Evidence(f"made by {order.sampler or 'the sampler'}, batch size {order.batch_size}"),
@@ -112,8 +112,4 @@ class SingleLabelBatches(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         most = max((order.samples for order in label_orders(run)), default=0)
-        return (
-            None
-            if most >= self.samples or was_surveyed(run)
-            else f"needs {self.samples} sampled batches of classes, has {most}"
-        )
+        return None if was_surveyed(run) else too_few(most, self.samples, "sampled batches of classes")

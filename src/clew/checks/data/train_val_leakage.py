@@ -31,34 +31,36 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import (
-    FeedSource,
-    at,
+    first_input,
     says_training,
     says_validation,
+    source_site,
     sources,
     training_loaders,
 )
-from clew.checks.evidence.survey_facts import between, by_nature, exhibits
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.survey_facts import between, by_nature, exhibits, place_of
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records import signals
 from clew.records.dataset_survey import Between
 from clew.records.facts.document_facts import SurveyFact
+from clew.records.facts.step_facts import FedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
+
+COLUMNS = (signals.EVAL_SOURCE, signals.EVAL_SAMPLES, signals.EVAL_SEEN, signals.EVAL_KNOWN)
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """How much of an evaluation source is known from training."""
+    """How much of an evaluation source training has seen."""
 
-    source: FeedSource
+    source: FedFact
     step: int
     samples: int
     seen: int
-    coverage: float  # of the training data that was looked at before
+    coverage: float  # share of the training data that was compared
 
     @property
     def share(self) -> float:
@@ -66,7 +68,7 @@ class Overlap:
 
     @property
     def estimate(self) -> float:
-        """What the share would be if all training samples had been looked at."""
+        """What the share would be if all training samples had been compared."""
         return min(self.share / self.coverage, 1.0) if self.coverage else 0.0
 
 
@@ -79,10 +81,10 @@ class TrainValLeakage(Check):
     # Copies that a random split puts on both sides.
     caused_by = ("duplicate-samples",)
 
-    share: float = 0.05  # of the evaluated samples, known from training; chance gives none
-    seen: int = 8  # samples known from training; fewer may be accidents
-    whole: float = 0.9  # from here on it is the training data itself, which may be meant
-    copies: float = 0.01  # share of copies within a training batch: above, samples repeat by nature
+    share: float = 0.05  # share of the evaluated samples that training has seen; chance gives none
+    seen: int = 8  # samples that training has seen; fewer may be accidents
+    whole: float = 0.9  # share from which on it is the training data itself, which may be intended
+    copies: float = 0.01  # share of copies within a training batch; with more, samples repeat by nature
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))
@@ -126,7 +128,7 @@ class TrainValLeakage(Check):
             fix="train, val = torch.utils.data.random_split(dataset, [0.8, 0.2])  # one split for both"
             if pair.shared or pair.same_dataset
             else "split by file, person or time before you cut, copy or augment samples; drop copies first",
-            site=place(pair),
+            site=place_of(pair),
             step=0,
             evidence=[
                 Evidence(
@@ -139,7 +141,7 @@ class TrainValLeakage(Check):
         )
 
     def _repeats_by_nature(self, run: RunView, root: str) -> bool:
-        distinct = at(run, "sample.distinct", Site("", "input[0]", phase="train", root=root))
+        distinct = run.at_site(signals.SAMPLE_DISTINCT, first_input(root))
         return distinct is None or distinct.median < 1 - self.copies
 
     def _finding(self, run: RunView, overlap: Overlap) -> Finding:
@@ -151,11 +153,11 @@ class TrainValLeakage(Check):
             message=f"{overlap.seen} of {overlap.samples} samples of {called} were used in training"
             + (": it is the training data" if whole else ""),
             fix="train, val = torch.utils.data.random_split(dataset, [0.8, 0.2])  # one split for both",
-            site=overlap.source.site(run),
+            site=source_site(run, overlap.source),
             step=overlap.step,
             evidence=Evidence(
                 f"compared with {overlap.coverage:.0%} of the training samples, bit by bit",
-                signal="eval.seen",
+                signal=signals.EVAL_SEEN.name,
                 steps=(overlap.step,),
                 values=(float(overlap.seen),),
             ),
@@ -166,7 +168,7 @@ def _overlaps(run: RunView) -> Iterator[Overlap]:
     """The section of each source that was most fully compared."""
     for source in sources(run):
         site = Site("", phase="eval", root=source.root)
-        columns = [at(run, f"eval.{n}", site) for n in ("source", "samples", "seen", "known")]
+        columns = [run.at_site(signal, site) for signal in COLUMNS]
         if any(c is None for c in columns):
             continue
         numbers, samples, seen, known = (c.values for c in columns if c is not None)
@@ -181,8 +183,8 @@ def _overlaps(run: RunView) -> Iterator[Overlap]:
                 int(seen[mask].sum()),
                 _coverage(run, source.root, float(known[mask].max())),
             )
-            for step in np.unique(steps[numbers == source.number])
-            for mask in [(steps == step) & (numbers == source.number)]
+            for step in np.unique(steps[numbers == source.source])
+            for mask in [(steps == step) & (numbers == source.source)]
             if np.isfinite(samples[mask]).all() and np.isfinite(seen[mask]).all()
         ]
         if sections:
@@ -190,7 +192,7 @@ def _overlaps(run: RunView) -> Iterator[Overlap]:
 
 
 def _coverage(run: RunView, root: str, known: float) -> float:
-    """Share of the training data that is known by now; all of it, if nobody knows how much there is."""
+    """Share of the training data that was compared; 1 if its size is not known."""
     lengths = [loader.length for loader in training_loaders(run, root) if loader.length]
     if not np.isfinite(known):
         return 0.0

@@ -31,17 +31,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at, sources
-from clew.checks.evidence.survey_facts import evaluation, looked, training, was_surveyed
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.data_feed import source_site, sources
+from clew.checks.evidence.survey_facts import evaluation, looked, place_of, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.dataset_survey import FieldSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
+
+FIX = "x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # with the training data's mean and std"
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,9 @@ class TrainValPreprocessingMismatch(Check):
         any_of(signals.EVAL_INPUT.std, SurveyFact),
     )
 
-    ratio: float = 2.2  # of the standard deviations; mixing two samples (mixup) makes 1.4
+    ratio: float = 2.2  # between the standard deviations; mixing two samples (mixup) makes 1.4
     shift: float = 3.0  # distance of the means, in standard deviations of the training inputs
-    spread: float = 4.0  # times the difference must exceed what batches of training differ by
+    spread: float = 4.0  # how many times larger the difference must be than that between training batches
     samples: int = 5  # sampled training batches before the check runs
     few: int = 50  # samples of a dataset, below which its scale is not known
 
@@ -67,10 +69,10 @@ class TrainValPreprocessingMismatch(Check):
 
     def _recorded(self, run: RunView) -> Iterator[Finding]:
         """In the batches that were trained on."""
-        for site, means in run.series("eval_input.mean", "eval"):
+        for site, means in run.series(signals.EVAL_INPUT.mean, "eval"):
             train = Site(site.module, site.op, phase="train", root=site.root)
-            mean, std = at(run, "input.mean", train), at(run, "input.std", train)
-            eval_std = at(run, "eval_input.std", site)
+            mean, std = run.at_site(signals.INPUT.mean, train), run.at_site(signals.INPUT.std, train)
+            eval_std = run.at_site(signals.EVAL_INPUT.std, site)
             if mean is None or std is None or eval_std is None or len(mean.finite()) < self.samples:
                 continue
             if self._ratio_is_off(std, eval_std) or self._shift_is_off(mean, std, means):
@@ -86,9 +88,8 @@ class TrainValPreprocessingMismatch(Check):
                     Severity.WARNING,
                     message=f"a sample of {second.split} has {_told(theirs)}, one of {first.split} "
                     f"{_told(ours)} (medians): they are not preprocessed the same way",
-                    fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # with the training data's "
-                    "mean and std",
-                    site=place(second),
+                    fix=FIX,
+                    site=place_of(second),
                     step=0,
                     evidence=[looked(first), looked(second)],
                 )
@@ -126,8 +127,8 @@ class TrainValPreprocessingMismatch(Check):
             message=f"in evaluation the input has mean {means.median:.3g} and standard deviation "
             f"{eval_std.median:.3g}, in training {mean.median:.3g} and {std.median:.3g}: they are not "
             "preprocessed the same way",
-            fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # with the training data's mean and std",
-            site=source.site(run) if source is not None else site,
+            fix=FIX,
+            site=source_site(run, source) if source is not None else site,
             step=int(means.steps[0]),
             evidence=[
                 eval_std.evidence("standard deviation of the input in evaluation"),
@@ -136,10 +137,8 @@ class TrainValPreprocessingMismatch(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s.finite()) for _, s in run.series("input.mean", "train")), default=0)
-        if most >= self.samples or was_surveyed(run):
-            return None
-        return f"needs {self.samples} sampled batches, has {most}"
+        most = max((len(s.finite()) for _, s in run.series(signals.INPUT.mean, "train")), default=0)
+        return None if was_surveyed(run) else too_few(most, self.samples, "sampled batches")
 
 
 def _told(field: FieldSurvey) -> str:

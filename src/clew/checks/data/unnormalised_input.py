@@ -31,15 +31,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import looked, training, was_surveyed
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.survey_facts import looked, place_of, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.dataset_survey import FieldSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Finding, Severity
+from clew.records.signal_types import Signal
 from clew.records.site import Site
 
 
@@ -91,7 +92,7 @@ class UnnormalisedInput(Check):
 
     def _recorded(self, run: RunView) -> Iterator[Finding]:
         """In the batches that were trained on."""
-        for site, means in run.series("first_input.mean"):
+        for site, means in run.series(signals.FIRST_INPUT.mean):
             scale = self._scale(run, site)
             if scale is None or not math.isfinite(scale.rms):
                 continue
@@ -107,7 +108,7 @@ class UnnormalisedInput(Check):
             if field is None or not _is_measured(field) or field.samples < self.few:
                 continue
             if any(outlier.field == field.name for outlier in survey.outliers):
-                continue  # which are to be mended first
+                continue  # fix those first
             scale = _scale_of(field)
             if scale.rms > self.rms or (scale.spread >= self.spread and scale.largest > self.large):
                 uneven = scale.spread >= self.spread
@@ -120,7 +121,7 @@ class UnnormalisedInput(Check):
                     f"(mean {scale.mean:.3g}, standard deviation {scale.std:.3g}{spread}): are they "
                     "normalised before the first layer?",
                     fix=_fix(scale, self.spread),
-                    site=place(survey),
+                    site=place_of(survey),
                     step=0,
                     evidence=looked(survey),
                     confidence="possible",
@@ -146,28 +147,24 @@ class UnnormalisedInput(Check):
 
     def _scale(self, run: RunView, site: Site) -> InputScale | None:
         """Medians over the first samples, and the widest range; None if there are too few."""
-        found = {
-            name: series.first(self.window).finite()
-            for name in ("mean", "std", "min", "max", "feature_spread")
-            for other, series in run.series(f"first_input.{name}")
-            if other == site
-        }
-        if any(len(found.get(name, ())) < self.samples for name in ("mean", "std", "min", "max")):
+        measured = signals.FIRST_INPUT
+        mean, std = self._samples(run, measured.mean, site), self._samples(run, measured.std, site)
+        low, high = self._samples(run, measured.min, site), self._samples(run, measured.max, site)
+        if mean is None or std is None or low is None or high is None:
             return None
-        spread = found.get("feature_spread")
-        return InputScale(
-            mean=found["mean"].median,
-            std=found["std"].median,
-            low=found["min"].min,
-            high=found["max"].max,
-            spread=spread.median if spread is not None and len(spread) else 1.0,
-        )
+        if min(len(mean), len(std), len(low), len(high)) < self.samples:
+            return None
+        spread = self._samples(run, signals.FIRST_INPUT_FEATURE_SPREAD, site)
+        uneven = spread.median if spread is not None and len(spread) else 1.0
+        return InputScale(mean.median, std.median, low.min, high.max, uneven)
+
+    def _samples(self, run: RunView, signal: Signal, site: Site) -> Series | None:
+        series = run.at_site(signal, site)
+        return None if series is None else series.first(self.window).finite()
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s.finite()) for _, s in run.series("first_input.mean")), default=0)
-        if most >= self.samples or was_surveyed(run):
-            return None
-        return f"needs {self.samples} sampled batches, has {most}"
+        most = max((len(s.finite()) for _, s in run.series(signals.FIRST_INPUT.mean)), default=0)
+        return None if was_surveyed(run) else too_few(most, self.samples, "sampled batches")
 
 
 def _is_measured(field: FieldSurvey) -> bool:

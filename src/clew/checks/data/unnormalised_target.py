@@ -28,14 +28,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import at
+from clew.checks.evidence.loss_inputs import REGRESSION
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.signal_types import TensorSignals
 from clew.records.site import Site
-
-REGRESSION = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 
 
 @dataclass(frozen=True)
@@ -53,22 +53,22 @@ class UnnormalisedTarget(Check):
 
     # Adam at 1e-3 moves an output bias by 1e-3 a step: 50,000 steps for a target of 50.
     rms: float = 50.0  # root mean square of the targets
-    gap: float = 10.0  # times the predictions begin smaller; the right output scale begins near 1
+    gap: float = 10.0  # how many times smaller predictions are at the start; about 1 at the right scale
     samples: int = 3  # sampled batches before the check runs
     window: int = 5  # sampled batches at the start that show where predictions begin
-    learned: float = 0.2  # late loss over the targets' variance: below, the model got there
+    learned: float = 0.2  # late loss over the targets' variance; below it, the model has learned them
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for site, means in run.series("target.mean", "train"):
+        for site, means in run.series(signals.TARGET.mean, "train"):
             if site.op not in REGRESSION or len(means.finite()) < self.samples:
                 continue
-            target = _rms(run, "target", site, len(means))
-            prediction = _rms(run, "loss_input", site, self.window)
+            target = _rms(run, signals.TARGET, site, len(means))
+            prediction = _rms(run, signals.LOSS_INPUT, site, self.window)
             if target > self.rms and prediction < target / self.gap:
                 yield self._finding(run, site, means, target, prediction)
 
     def _finding(self, run: RunView, site: Site, means: Series, target: float, prediction: float) -> Finding:
-        std = at(run, "target.std", site)
+        std = run.at_site(signals.TARGET.std, site)
         spread = std.median if std is not None else float("nan")
         return self.finding(
             Severity.ADVICE if self._has_learned(run, site, spread) else Severity.WARNING,
@@ -85,24 +85,24 @@ class UnnormalisedTarget(Check):
         )
 
     def _has_learned(self, run: RunView, site: Site, spread: float) -> bool:
-        """By the mean squared error; a first loss near the end is what the others would leave."""
-        losses = [series.finite().last(10) for _, series in run.series("loss", "train")]
+        """Whether the late loss is far below the spread of the targets."""
+        losses = [series.finite().last(10) for _, series in run.series(signals.LOSS, "train")]
         late = min((series.median for series in losses if len(series)), default=float("inf"))
         limit = spread**2 if site.op == "mse_loss" else spread
         return late < self.learned * limit
 
     def unjudged(self, run: RunView) -> str | None:
-        series = [s for site, s in run.series("target.mean", "train") if site.op in REGRESSION]
+        series = [s for site, s in run.series(signals.TARGET.mean, "train") if site.op in REGRESSION]
         most = max((len(s.finite()) for s in series), default=self.samples)
-        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+        return too_few(most, self.samples, "sampled batches")
 
 
-def _rms(run: RunView, prefix: str, site: Site, window: int) -> float:
-    mean, std = at(run, f"{prefix}.mean", site), at(run, f"{prefix}.std", site)
+def _rms(run: RunView, measured: TensorSignals, site: Site, window: int) -> float:
+    mean, std = run.at_site(measured.mean, site), run.at_site(measured.std, site)
     if mean is None or std is None:
         return float("nan")
     mean, std = mean.first(window), std.first(window)
-    if prefix == "target":
+    if measured is signals.TARGET:
         return math.hypot(mean.median, std.median)
     first = [math.hypot(m, s) for m, s in zip(mean.values, std.values, strict=False)]
-    return first[0] if first else float("nan")  # before any step has moved it
+    return first[0] if first else float("nan")  # before any step has changed it

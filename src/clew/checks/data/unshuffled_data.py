@@ -32,10 +32,10 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.label_order import LabelOrder, label_orders
-from clew.checks.evidence.survey_facts import looked, training, was_surveyed
-from clew.checks.evidence.survey_facts import site as place
+from clew.checks.evidence.survey_facts import looked, place_of, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.dataset_survey import LabelSurvey, SampleOrder
 from clew.records.facts.document_facts import SurveyFact
@@ -52,12 +52,12 @@ class UnshuffledData(Check):
     groups = ("data-faults",)
 
     samples: int = 8  # sampled batches before the order is checked
-    batch: int = 4  # labels in a batch, fewer have too few neighbours
+    batch: int = 4  # labels in a batch; fewer have too few neighbours
     mixing: float = 0.25  # differing neighbours over those of a random order; random data stays above 0.7
-    by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all
-    lumping: float = 0.3  # lean of batches to one class; positives before negatives in each batch make 0
+    by_chance: float = 0.1  # share of differing neighbours in a random order; less: nearly all one class
+    lumping: float = 0.3  # how uneven batches are; positives before negatives in each batch make 0
     runs: float = 0.5  # halfway between a random order of batches (0) and a sorted one (1)
-    epochs: int = 2  # passes over the data before an unchanging order is mentioned
+    epochs: int = 2  # passes over the data before an unchanging order is reported
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))
@@ -91,7 +91,7 @@ class UnshuffledData(Check):
                     f"{order.switches:.0%} of the neighbours differ in class, {said.by_chance:.0%} would by "
                     "chance",
                     fix=f"DataLoader(dataset, batch_size={order.batch_size}, shuffle=True)",
-                    site=place(survey),
+                    site=place_of(survey),
                     step=0,
                     evidence=[
                         Evidence(f"{order.sampler or 'no sampler'}, {order.batches} batches checked"),
@@ -131,7 +131,7 @@ class UnshuffledData(Check):
     def _keeps_order(self, run: RunView, loader: LoaderFact) -> bool:
         if loader.sampler != "SequentialSampler" or not loader.has_several_batches:
             return False
-        seen = sum(float(series.values.sum()) for _, series in run.series("batch.size"))
+        seen = sum(float(series.values.sum()) for _, series in run.series(signals.BATCH_SIZE))
         return seen >= self.epochs * (loader.length or 0)
 
     def _same_order(self, order: LabelOrder, loader: LoaderFact) -> Finding:
@@ -146,11 +146,7 @@ class UnshuffledData(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         most = max((order.samples for order in label_orders(run)), default=0)
-        return (
-            None
-            if most >= self.samples or was_surveyed(run)
-            else f"needs {self.samples} sampled batches of classes, has {most}"
-        )
+        return None if was_surveyed(run) else too_few(most, self.samples, "sampled batches of classes")
 
 
 def _fix(loader: LoaderFact | None) -> str:

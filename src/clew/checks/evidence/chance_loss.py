@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
+from clew.records.signal_types import Signal
 
 ABSOLUTE = {"l1_loss": 0.8}  # mean absolute deviation of a normal distribution over its standard deviation
 
@@ -18,7 +20,7 @@ def chance_level(run: RunView) -> float | None:
     call = next(iter(calls.values()))
     if call.kind in ("cross_entropy", "nll_loss"):
         return math.log(call.classes) if call.classes and call.classes > 1 else None
-    mean, std = (_target(run, name) for name in ("mean", "std"))
+    mean, std = (_target(run, signal) for signal in (signals.TARGET.mean, signals.TARGET.std))
     if call.kind == "mse_loss":
         return std**2 if std > 0 else None
     if call.kind in ABSOLUTE:
@@ -28,6 +30,6 @@ def chance_level(run: RunView) -> float | None:
     return None
 
 
-def _target(run: RunView, name: str) -> float:
-    found = [series for _, series in run.series(f"target.{name}")]
+def _target(run: RunView, signal: Signal) -> float:
+    found = [series for _, series in run.series(signal)]
     return found[0].median if len(found) == 1 else float("nan")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.run_view import RunView
-from clew.checks.series import Series
 from clew.records.facts.loss_facts import LabelsFact, LossFact
 from clew.records.facts.step_facts import FedFact, LoaderFact
 from clew.records.site import Site
@@ -27,7 +26,7 @@ def training_loaders(run: RunView, root: str | None = None) -> list[LoaderFact]:
 
 
 def feeding_site(run: RunView, site: Site) -> Site:
-    """Where a model's training batches come from: its loader's loop, or the call that is given them."""
+    """Where a model's training batches come from: the loop over its loader, or the call that gets them."""
     loader = next(iter(training_loaders(run, site.root)), None)
     if loader is not None:
         return loader.site
@@ -37,34 +36,27 @@ def feeding_site(run: RunView, site: Site) -> Site:
     return site
 
 
-@dataclass(frozen=True)
-class FeedSource:
+def first_input(root: str | None) -> Site:
+    """The first input of a model in training, about which `sample.…` is recorded."""
+    return Site("", "input[0]", phase="train", root=root)
+
+
+def sources(run: RunView) -> list[FedFact]:
     """Where evaluation inputs came from."""
-
-    number: int
-    root: str
-    loader: int | None
-    names: tuple[str, ...]
-    file: str | None = None
-    line: int | None = None
-
-    def site(self, run: RunView) -> Site:
-        """The loop over its loader, or the call of the model."""
-        loader = loaders(run).get(-1 if self.loader is None else self.loader)
-        return loader.site if loader is not None else Site("", None, self.file, self.line, "eval", self.root)
+    return [fact for fact in run.known(FedFact) if fact.phase == "eval"]
 
 
-def sources(run: RunView) -> list[FeedSource]:
-    return [
-        FeedSource(-1 if f.source is None else f.source, f.root, f.loader, f.names, f.file, f.line)
-        for f in run.known(FedFact)
-        if f.phase == "eval"
-    ]
+def source_site(run: RunView, source: FedFact) -> Site:
+    """The loop over its loader, or the call of the model."""
+    loader = None if source.loader is None else loaders(run).get(source.loader)
+    return (
+        loader.site if loader is not None else Site("", None, source.file, source.line, "eval", source.root)
+    )
 
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """How often each class came at a loss, and how often it was predicted right, up to a step."""
+    """How often a loss got each class, and how often it was predicted right, up to a step."""
 
     step: int
     counts: dict[int, int]
@@ -101,11 +93,6 @@ def class_counts(run: RunView, site: Site) -> list[ClassCounts]:
     ]
 
 
-def at(run: RunView, signal: str, site: Site) -> Series | None:
-    """One signal at one site."""
-    return next((series for other, series in run.series(signal) if other == site), None)
-
-
 def loss_facts(run: RunView, site: Site) -> Iterator[LossFact]:
     """The `loss` facts of a loss call."""
     for fact in run.known(LossFact):
@@ -114,7 +101,7 @@ def loss_facts(run: RunView, site: Site) -> Iterator[LossFact]:
 
 
 def is_weighted(run: RunView, site: Site) -> bool:
-    """Whether the loss call weighs classes or samples, or leaves that to the program's own code."""
+    """Whether the loss call weights classes or samples, or leaves that to the program's own code."""
     for fact in loss_facts(run, site):
         if fact.options.get("weight") is not None or fact.options.get("pos_weight") is not None:
             return True

@@ -8,20 +8,21 @@ from typing import Any
 
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import DONE
 from clew.records.finding import Evidence
 from clew.records.site import Site
 
 
 def why_not(run: RunView, name: str) -> str | None:
-    """Why the experiment of this name could not be made; None if it was, or was not tried."""
-    facts = run.facts(f"experiment.{name}")
-    if not facts or facts[-1].data.get("status") == "done":
+    """Why the experiment of this name could not be run; None if it was, or was not tried."""
+    recorded = run.experiments(name)
+    if not recorded or recorded[-1].status == DONE:
         return None
-    return text(facts[-1].data.get("reason")) or "the experiment could not be run"
+    return recorded[-1].reason or "the experiment could not be run"
 
 
 def number(value: object) -> float:
-    """A number that may have travelled as text; NaN if it is none."""
+    """A number, which may be recorded as text; NaN if it is none."""
     try:
         return float(value) if isinstance(value, (int, float, str)) else math.nan
     except ValueError:
@@ -32,23 +33,18 @@ def numbers(value: object) -> list[float]:
     return [number(v) for v in value] if isinstance(value, Sequence) and not isinstance(value, str) else []
 
 
-def place(data: Mapping[str, Any], key: str = "line") -> Site:
-    """Where in the user's code, as `[file, line]`."""
-    found = data.get(key)
+def place(data: Mapping[str, Any]) -> Site:
+    """Where in the user's code: `line` is `[file, line]`."""
+    found = data.get("line")
     if not isinstance(found, Sequence) or len(found) != 2:
         return Site()
     return Site(file=text(found[0]), line=whole(found[1]))
 
 
 def curve(run: RunView, name: str, which: int = 0, words: str | None = None) -> list[Evidence]:
-    """One of the experiment's plots as evidence; none if there is no such."""
-    facts = run.facts(f"experiment.{name}")
-    plots = facts[-1].data.get("plots") if facts else None
-    if (
-        not isinstance(plots, Sequence)
-        or not 0 <= which < len(plots)
-        or not isinstance(plots[which], Mapping)
-    ):
+    """One of the experiment's plots as evidence; none if it does not have so many."""
+    plots = [plot for fact in run.experiments(name)[-1:] for plot in fact.plots]
+    if which >= len(plots):
         return []
     plot = plots[which]
     return [

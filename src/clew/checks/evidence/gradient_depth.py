@@ -12,15 +12,17 @@ import numpy as np
 
 from clew.checks.run_view import RunView
 from clew.checks.series import BoolArray, FloatArray, IntArray, Series
+from clew.records import signals
+from clew.records.signal_types import Signal
 from clew.records.site import Site
 
-LEAST_LAYERS = 3  # fewer have no depth along which anything could shrink or grow
+LEAST_LAYERS = 3  # with fewer, there is no depth along which a gradient could shrink or grow
 PRESENT = 0.9  # share of the samples in which a layer must have a gradient to be compared
 
 
 @dataclass(frozen=True, eq=False)
 class DepthProfile:
-    """One model over a few sampled steps: layers in forward order × steps."""
+    """The gradients of one model over a few sampled steps: layers in forward order × steps."""
 
     sites: tuple[Site, ...]
     steps: IntArray
@@ -40,16 +42,18 @@ class DepthProfile:
         """Per layer, the median over the steps."""
         return np.asarray(np.median(self.relative, axis=1))
 
-    def series(self, values: FloatArray, signal: str) -> Series:
-        return Series(signal, self.sites[0], self.steps, values)
+    def series(self, values: FloatArray, signal: Signal) -> Series:
+        return Series(signal.name, self.sites[0], self.steps, values)
 
 
 def first_over_weight(run: RunView) -> float:
     """The norm of the first gradient over that of the weight, of the median weight; NaN if unknown."""
     relative = [
         float(g.values[0] / w.values[0])
-        for site, g in run.series("gradient.norm")
-        if is_weight(run, site) and (w := run.of_parameter("weight.norm", run.key(site))) and w.values[0] > 0
+        for site, g in run.series(signals.GRADIENT.norm)
+        if is_weight(run, site)
+        and (w := run.of_parameter(signals.WEIGHT.norm, run.key(site)))
+        and w.values[0] > 0
     ]
     return median(relative) if relative else float("nan")
 
@@ -57,8 +61,8 @@ def first_over_weight(run: RunView) -> float:
 def profiles(run: RunView, cut: Callable[[Series], Series]) -> Iterator[DepthProfile]:
     """A profile of each model that is deep enough, over the samples that `cut` keeps."""
     by_root: dict[str, list[tuple[Site, Series, Series]]] = {}
-    for site, gradient in run.series("gradient.norm"):
-        weight = run.of_parameter("weight.norm", run.key(site)) if is_weight(run, site) else None
+    for site, gradient in run.series(signals.GRADIENT.norm):
+        weight = run.of_parameter(signals.WEIGHT.norm, run.key(site)) if is_weight(run, site) else None
         if weight is not None:
             by_root.setdefault(run.key(site)[0], []).append((site, cut(gradient), cut(weight)))
     for rows in by_root.values():

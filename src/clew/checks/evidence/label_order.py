@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.evidence.data_feed import at, class_counts
+from clew.checks.evidence.data_feed import class_counts
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.site import Site
 
 
@@ -37,18 +38,18 @@ class LabelOrder:
 
     @property
     def lumping(self) -> float:
-        """How far batches lean to one class: 0 if each is a fair mixture, 1 if each has one class only."""
+        """How uneven batches are: 0 if each is a fair mixture of classes, 1 if each has only one class."""
         rest = 1 - self.top_overall
         return (self.top.median - self.top_overall) / rest if rest > 0 else 0.0
 
     @property
     def single_share(self) -> float:
-        """Share of the batches that hold one class only."""
+        """Share of the batches that contain only one class."""
         return self.top.share_above(0.999)
 
     @property
     def runs(self) -> float:
-        """How often a batch begins with the class of the batch before: 0 by chance, 1 if sorted."""
+        """How often a batch begins with the class of the batch before it: 0 by chance, 1 if sorted."""
         follow = np.diff(self.first.steps) == 1
         same = (np.diff(self.first.values) == 0)[follow]
         by_chance = 1 - self.by_chance
@@ -59,10 +60,11 @@ class LabelOrder:
 
 def label_orders(run: RunView) -> Iterator[LabelOrder]:
     """The order of labels at every loss call that has classes, one label a sample."""
-    for site, switches in run.series("label.switches", "train"):
+    for site, switches in run.series(signals.LABEL_SWITCHES, "train"):
         counts = class_counts(run, site)
-        top, first, count = (at(run, f"label.{n}", site) for n in ("top_share", "first", "count"))
-        if not counts or top is None or first is None or count is None or not one_by_one(run, site):
+        top, first = run.at_site(signals.LABEL_TOP_SHARE, site), run.at_site(signals.LABEL_FIRST, site)
+        count = run.at_site(signals.LABEL_COUNT, site)
+        if not counts or top is None or first is None or count is None or not has_several_batches(run):
             continue
         last = counts[-1]
         yield LabelOrder(
@@ -77,7 +79,7 @@ def label_orders(run: RunView) -> Iterator[LabelOrder]:
         )
 
 
-def one_by_one(run: RunView, site: Site) -> bool:
-    """Batches are not all the same one: with a single batch the order means nothing."""
-    hashes = [s for _, s in run.series("batch.hash", "train")]
+def has_several_batches(run: RunView) -> bool:
+    """Whether there is more than one batch: otherwise the order means nothing."""
+    hashes = [s for _, s in run.series(signals.BATCH_HASH, "train")]
     return any(len(np.unique(s.finite().values)) > 1 for s in hashes)

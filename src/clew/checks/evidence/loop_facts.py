@@ -1,19 +1,21 @@
-"""Reads the facts about the training loop and the graph, as defensively as `facts` does."""
+"""Facts about the training loop and the autograd graph: the newest of each, and the order of events."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.facts.model_facts import GraphFact
 from clew.records.facts.step_facts import OptimizerUseFact, PatternFact, SchedulerFact
 
 
 def optimizer_uses(run: RunView) -> list[OptimizerUseFact]:
-    """The newest fact of every optimizer: they are told apart by where they were made."""
+    """The newest fact of every optimizer; they are distinguished by where they were created."""
     newest = {(use.kind, use.file, use.line, use.index): use for use in run.known(OptimizerUseFact)}
     stepped = {(u.kind, u.file, u.line, u.held) for u in newest.values() if u.stepped}
     return [u for u in newest.values() if u.stepped or (u.kind, u.file, u.line, u.held) not in stepped]
@@ -32,24 +34,35 @@ def schedulers(run: RunView) -> list[SchedulerFact]:
 
 @dataclass(frozen=True)
 class SchedulerOrder:
-    """The order of events in a step, and how many steps had it."""
+    """An order of events within a step, and how many steps had it."""
 
     pattern: str
     count: int
     first: int  # step
 
 
+def patterns(run: RunView) -> dict[int, str]:
+    """The orders of events within a step, by their numbers."""
+    return {fact.id: fact.pattern for fact in run.known(PatternFact) if fact.id is not None}
+
+
 def orders(run: RunView) -> list[SchedulerOrder]:
     """Every order of events that occurred, the most frequent first."""
-    known = {fact.id: fact.pattern for fact in run.known(PatternFact)}
+    known = patterns(run)
     found: dict[str, SchedulerOrder] = {}
-    for _, series in run.series("events.pattern"):
+    for _, series in run.series(signals.EVENTS_PATTERN):
         numbers, firsts, counts = np.unique(series.values, return_index=True, return_counts=True)
         for number, first, count in zip(numbers, firsts, counts, strict=True):
             pattern = known.get(int(number)) if np.isfinite(number) else None
             if pattern is not None:
                 found[pattern] = SchedulerOrder(pattern, int(count), int(series.steps[first]))
     return sorted(found.values(), key=lambda order: (-order.count, order.first))
+
+
+def share_of_steps(run: RunView, has: Callable[[str], bool]) -> float:
+    """The share of the steps whose order of events passes a test."""
+    known = orders(run)
+    return sum(order.count for order in known if has(order.pattern)) / max(sum(o.count for o in known), 1)
 
 
 def letters(pattern: str) -> str:

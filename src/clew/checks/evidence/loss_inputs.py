@@ -1,4 +1,4 @@
-"""Loss calls as the checks see them: their inputs, and what produced those."""
+"""Loss calls: their inputs, and what produced those."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.facts.loss_facts import OutputFact
+from clew.records.signal_types import Signal
 from clew.records.site import Site
 
 CLASSES = ("cross_entropy", "nll_loss")
@@ -17,7 +19,7 @@ Place = tuple[str | None, int | None]
 
 
 def outputs(run: RunView, kinds: tuple[str, ...]) -> Iterator[tuple[Site, OutputFact]]:
-    """The loss calls of these kinds, one for each place: those whose outputs are all made alike."""
+    """The loss calls of these kinds, one for each place, if all their inputs were made in the same way."""
     by_place: dict[tuple[str, Place], list[OutputFact]] = {}
     for output in run.known(OutputFact):
         if output.kind in kinds:
@@ -27,7 +29,7 @@ def outputs(run: RunView, kinds: tuple[str, ...]) -> Iterator[tuple[Site, Output
             yield Site(op=kind, file=file, line=line, phase="train"), found[0]
 
 
-def series_at(run: RunView, signal: str, site: Site) -> Series | None:
+def series_at(run: RunView, signal: Signal, site: Site) -> Series | None:
     """A signal of the loss call at this place."""
     for other, series in run.series(signal):
         if (other.op, other.file, other.line) == (site.op, site.file, site.line):
@@ -35,14 +37,14 @@ def series_at(run: RunView, signal: str, site: Site) -> Series | None:
     return None
 
 
-def sampled(run: RunView, signal: str, kinds: tuple[str, ...]) -> int:
+def sampled(run: RunView, signal: Signal, kinds: tuple[str, ...]) -> int:
     """The most samples that the signal has at a loss call of these kinds."""
     return max((len(s) for site, s in run.series(signal) if site.op in kinds), default=0)
 
 
 def last_layer(run: RunView, *kinds: str) -> Site | None:
-    """The layer that ran last, if it is of this class: it made the output."""
-    ran = [site for site, _ in run.series("activation.mean") if run.layer_of(site) is not None]
+    """The layer that made the output, which is the one that ran last, if it is of this class."""
+    ran = [site for site, _ in run.series(signals.ACTIVATION.mean) if run.layer_of(site) is not None]
     if not ran:
         return None
     last = max(ran, key=run.depth)

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clew.checks.evidence.recorded_facts import Data, flag, rows
 from clew.checks.run_view import RunView
 from clew.checks.series import FloatArray, Series
+from clew.records import signals
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.site import Site
 
 
 def only_loss(run: RunView) -> Series | None:
-    """The training loss where it can be judged by its course.
+    """The training loss, if its course shows whether training works.
 
-    With several losses (GANs, actor and critic) each may rightly rise; one that changes sign, or is
-    negative, has no scale that progress could be measured on.
+    With several losses (GANs, actor and critic) each may rise for good reason. A loss that changes sign, or
+    is negative, has no scale on which to measure progress.
     """
     losses = train_losses(run)
     if len(losses) != 1 or not losses[0].min >= 0:
@@ -32,13 +33,13 @@ def start_and_end(loss: Series, start: int = 10, end: int = 20) -> tuple[float, 
 
 def eval_loss(run: RunView) -> Series | None:
     """The evaluation loss with most points."""
-    found = [series.finite() for site, series in run.series("loss") if site.phase == "eval"]
+    found = [series.finite() for site, series in run.series(signals.LOSS) if site.phase == "eval"]
     return max(found, key=len, default=None)
 
 
 def warming_up(run: RunView) -> bool:
     """Whether the learning rate was still on its way up when the run ended."""
-    for _, rate in run.series("lr"):
+    for _, rate in run.series(signals.LR):
         values = rate.finite().values
         if len(values) < 2 or not values[-1] > 0:
             continue
@@ -50,36 +51,25 @@ def warming_up(run: RunView) -> bool:
 
 def highest_rate(run: RunView) -> tuple[Site, float | None]:
     """The `step()` call with the highest learning rate, and that rate."""
-    rates = [(s.max, site) for site, s in run.series("lr") if not math.isnan(s.max)]
+    rates = [(s.max, site) for site, s in run.series(signals.LR) if not math.isnan(s.max)]
     if not rates:
-        return next((site for site, _ in run.series("grad.norm")), Site()), None
+        return next((site for site, _ in run.series(signals.GRAD_NORM)), Site()), None
     rate, site = max(rates, key=lambda pair: pair[0])
     return site, rate
 
 
 def searches_lines(run: RunView) -> bool:
-    """Whether an optimizer tries steps out (LBFGS): its losses are not a course."""
-    return any(flag(fact.data.get("closure")) for fact in run.facts("optimizer"))
+    """Whether an optimizer tries out several steps (LBFGS): then its losses are not a course."""
+    return any(optimizer.closure for optimizer in run.optimizers)
 
 
 def pretrained(run: RunView) -> bool:
-    """Whether any of the trained weights came from a checkpoint: then the start is not the beginning."""
-    return any(
-        flag(row.get("loaded")) for fact in run.facts("parameters") for row in rows(fact.data.get("items"))
-    )
-
-
-def optimizer_groups(run: RunView) -> list[tuple[str, Data]]:
-    """Class of the optimizer and each of its parameter groups."""
-    return [
-        (str(fact.data.get("class")), group)
-        for fact in run.facts("optimizer")
-        for group in rows(fact.data.get("groups"))
-    ]
+    """Whether any weights came from a checkpoint: then the run does not begin with untrained weights."""
+    return any(row.loaded for fact in run.known(ParametersFact) for row in fact.items)
 
 
 def noise(values: FloatArray) -> float:
-    """Standard deviation of what is not trend, from the differences of neighbours: robust to outliers."""
+    """Standard deviation without the trend, from the differences of neighbours; robust to outliers."""
     if len(values) < 3:
         return 0.0
     return float(np.median(np.abs(np.diff(values))) / (0.6745 * math.sqrt(2)))
@@ -87,9 +77,9 @@ def noise(values: FloatArray) -> float:
 
 def train_losses(run: RunView) -> Sequence[Series]:
     """The loss at every `backward()` call."""
-    return [series for _, series in run.series("loss", "train")]
+    return [series for _, series in run.series(signals.LOSS, "train")]
 
 
 def lead_loss(run: RunView) -> Series | None:
-    """The loss with most values; in doubt the one seen first."""
+    """The loss with most values; the first of several."""
     return max(train_losses(run), key=len, default=None)

@@ -1,8 +1,14 @@
-"""What the name of a logged metric says about it."""
+"""Logged metrics, and what their names say about them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.records import signals
+from clew.records.site import Site
 
 SHARES = ("acc", "accuracy", "precision", "recall", "f1", "auc", "auroc", "iou", "miou", "dice", "map")
 ACCURACIES = ("acc", "accuracy")
@@ -10,14 +16,22 @@ ERRORS = ("mse", "mae", "rmse", "perplexity", "ppl")
 HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "holdout")
 
 
+def logged_metrics(run: RunView) -> Iterator[tuple[str, Site, Series]]:
+    """Every metric that was logged, by its name, with the call that logged it."""
+    prefix = f"{signals.METRIC.name}."
+    for signal in run.names(prefix):
+        for site, series in run.series(signal):
+            yield signal.removeprefix(prefix), site, series
+
+
 def words(name: str) -> list[str]:
-    """`valAccuracy`, `val/acc` and `metric.val_acc` in their parts."""
-    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.removeprefix("metric."))
+    """The parts of `valAccuracy`, `val/acc` and `val_acc`."""
+    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
     return re.findall(r"[a-z]+\d*", spaced.lower())
 
 
 def is_share(name: str) -> bool:
-    """A number between 0 and 1, or the same in percent."""
+    """A number between 0 and 1, or the same as a percentage."""
     return any(word in SHARES for word in words(name)) and "loss" not in words(name)
 
 

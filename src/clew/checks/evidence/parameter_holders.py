@@ -1,12 +1,12 @@
-"""Naming many parameters by the few modules that hold them."""
+"""Many parameters, named by the few modules that contain them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from clew.checks.evidence.recorded_facts import rows, shape, text
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.facts.model_facts import ParameterRow
 from clew.records.site import Site
 
@@ -36,12 +36,8 @@ def ancestors(module: str) -> list[str]:
 def shape_of(run: RunView, site: Site) -> tuple[int, ...]:
     """The shape of the site's parameter; empty if unknown."""
     root, module, param = run.key(site)
-    for fact in run.facts("model"):
-        if (text(fact.data.get("root")) or "") == root:
-            for row in rows(fact.data.get("parameters")):
-                if (row.get("module"), row.get("param")) == (module, param):
-                    return shape(row.get("shape")) or ()
-    return ()
+    rows = run.models[root].parameters if root in run.models else ()
+    return next((row.shape for row in rows if (row.module, row.param) == (module, param)), ())
 
 
 def elements(run: RunView, site: Site) -> int:
@@ -52,17 +48,12 @@ def elements(run: RunView, site: Site) -> int:
 
 def parameter_count(run: RunView) -> int:
     """How many trainable elements all models have together."""
-    newest = {text(f.data.get("root")) or "": f.data for f in run.facts("model")}
-    return sum(
-        math.prod(shape(row.get("shape")) or (0,))
-        for data in newest.values()
-        for row in rows(data.get("parameters"))
-        if row.get("requires_grad") is not False
-    )
+    rows = (row for model in run.models.values() for row in model.parameters if row.requires_grad)
+    return sum(math.prod(row.shape or (0,)) for row in rows)
 
 
 def never_trained(run: RunView, root: str, *, held: bool = True) -> dict[str, ParameterRow]:
-    """Parameters that want gradients and for which none was ever seen; if `held`, an optimizer has them."""
+    """Parameters that require gradients and never got any; with `held`, only those in an optimizer."""
     known = run.parameters.get(root)
     if known is None:
         return {}
@@ -72,5 +63,5 @@ def never_trained(run: RunView, root: str, *, held: bool = True) -> dict[str, Pa
         if p.requires_grad
         and not p.has_grad
         and (p.optimizer is not None or not held)
-        and run.of_parameter("gradient.norm", (root, p.module, p.param)) is None
+        and run.of_parameter(signals.GRADIENT.norm, (root, p.module, p.param)) is None
     }

@@ -1,4 +1,4 @@
-"""Reads the recorded facts defensively: a field may be missing or of another type.
+"""Reads recorded data defensively: a field may be missing or of another type.
 
 A run may come from another version of Clew, or from a damaged disk, so nothing here raises.
 Kinds of facts with a dataclass (`records/facts/`) are read whole, by `RunView.known`.
@@ -19,10 +19,6 @@ def text(value: object) -> str | None:
 
 def whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def flag(value: object) -> bool:

@@ -1,28 +1,29 @@
-"""What the speed checks share: the parts of a step in seconds, and the gain from a saving."""
+"""The parts of a step in seconds, the loaders at work in it, and the gain from saving time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clew.checks.evidence.data_feed import training_loaders
-from clew.checks.evidence.recorded_facts import Data, text, whole
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import AttemptFact
+from clew.records.facts.profile_facts import BuiltTensorsFact, LoadingFact
 from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Severity
 from clew.records.site import Site
 from clew.records.step_costs import FEWEST_TIMED, Profile
 from clew.records.tried_changes import Attempt
 
-LITTLE = 1.05  # a gain below this is lost in the noise and not worth a change
+LITTLE = 1.05  # a smaller gain is lost in the noise and not worth a change
 MUCH = 1.3  # from here on a run wastes a quarter of its time or more
-SHORT = 2e-3  # seconds: a batch that is there in less is the overhead of a small example
-MOST = 0.95  # of a step that can be saved at all: something always remains
+SHORT = 2e-3  # seconds; a shorter wait for a batch is the overhead of a small example
+MOST = 0.95  # share of a step that can be saved: something always remains
 
 
 @dataclass(frozen=True)
 class Costs:
-    """A run's step as it would be without Clew: seconds, all told and by part."""
+    """The seconds of a step, in total and by part, as they would be without Clew."""
 
     profile: Profile
     step: float
@@ -31,13 +32,23 @@ class Costs:
     def __getitem__(self, name: str) -> float:
         return self.parts.get(name, 0.0)
 
+    def median(self, name: str) -> float:
+        """The median of a part that every step has: a few steps that were interrupted don't move it."""
+        return next((part.median for part in self.profile.parts if part.name == name), 0.0)
+
+    @property
+    def detailed_scale(self) -> float:
+        """What to multiply times of detailed steps by: those take longer than other steps."""
+        detailed = self.profile.detailed_step
+        return min(self.step / detailed, 1.0) if detailed > 0 else 1.0
+
     def gain(self, saved: float) -> float:
-        """How many times as fast a step is that takes so much less."""
-        return self.step / (self.step - min(max(saved, 0.0), MOST * self.step))
+        """How many times as fast a step is that takes so many seconds less."""
+        return gain_of(saved / self.step)
 
 
 def costs_of(run: RunView) -> Costs | None:
-    """None if there is no profile, or too few steps to say anything."""
+    """The costs of a step; None if there is no profile, or if it has too few steps."""
     profile = run.profile()
     if profile is None or max((p.steps for p in profile.parts), default=0) < FEWEST_TIMED:
         return None
@@ -49,8 +60,13 @@ def costs_of(run: RunView) -> Costs | None:
     return Costs(profile, step, parts)
 
 
+def gain_of(share: float) -> float:
+    """How many times as fast a step is that takes this share less time."""
+    return 1 / (1 - min(max(share, 0.0), MOST))
+
+
 def worth(gain: float) -> Severity | None:
-    """How loudly to speak of a gain; None: not at all."""
+    """How serious it is to miss a gain; None: it is not worth a change."""
     if not gain >= LITTLE:
         return None
     return Severity.WARNING if gain > MUCH else Severity.ADVICE
@@ -66,7 +82,7 @@ def times(gain: float) -> str:
 
 
 def _two(value: float) -> str:
-    """Two digits, or all that stand before the point."""
+    """Two digits, or all those before the point."""
     return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
 
 
@@ -95,85 +111,85 @@ def of_step(part: float, costs: Costs) -> str:
 
 @dataclass(frozen=True)
 class Loading:
-    """A training loader, and what was seen of it at work."""
+    """A training loader, and what the profile has recorded of it."""
 
     loader: LoaderFact
-    made: Site  # where it is made, or else where it is iterated over
-    seen: Data  # the `profile.loading` fact, empty if there is none
-    persistent: bool = False
-
-    def number(self, name: str) -> float:
-        value = self.seen.get(name)
-        fits = isinstance(value, (int, float)) and 0 <= value < float("inf")
-        return float(value) if fits and isinstance(value, (int, float)) else 0.0
+    made: Site  # where it is created, or else where it is iterated over
+    seen: LoadingFact  # empty if nothing was recorded
 
 
 def loadings(run: RunView) -> list[Loading]:
-    """Of the loaders that feed training."""
-    seen = {whole(f.data.get("loader")): f.data for f in run.facts("profile.loading")}
-    facts = {whole(f.data.get("index")): f.data for f in run.facts("loader")}
-    return [
-        Loading(
-            loader,
-            _made(loader, facts.get(loader.index, {})),
-            seen.get(loader.index, {}),
-            facts.get(loader.index, {}).get("persistent_workers") is True,
-        )
-        for loader in training_loaders(run)
-    ]
+    """The loaders that feed training."""
+    seen = {fact.loader: fact for fact in run.known(LoadingFact)}
+    known = training_loaders(run)
+    return [Loading(loader, _made(loader), seen.get(loader.index, LoadingFact())) for loader in known]
 
 
-def _made(loader: LoaderFact, fact: Data) -> Site:
-    file, line = text(fact.get("made_file")), whole(fact.get("made_line"))
-    return Site(op="loader", file=file, line=line) if file else loader.site
+def _made(loader: LoaderFact) -> Site:
+    made = Site(op="loader", file=loader.made_file, line=loader.made_line)
+    return made if loader.made_file else loader.site
 
 
 def attempts(run: RunView, *names: str) -> list[Attempt]:
     """What `clew profile --try` measured of these changes, the greatest gain first."""
-    facts = [f.data for f in run.facts("attempt") if f.data.get("name") in names]
-    return sorted((Attempt.from_json(data) for data in facts), key=lambda a: -a.gain)
+    found = [fact.content for fact in run.known(AttemptFact) if fact.content is not None]
+    return sorted((one for one in found if one.name in names), key=lambda a: -a.gain)
 
 
 def helped(attempt: Attempt) -> bool:
-    """Beyond noise, and to the same numbers up to rounding."""
+    """Whether a change saves time beyond noise, and gives the same numbers up to rounding."""
     return attempt.tried and attempt.clear and attempt.gain > 0 and attempt.same is not False
 
 
-def times_faster(attempt: Attempt) -> float:
-    """The gain of an attempt as a factor."""
-    return 1 / (1 - min(attempt.gain, MOST))
+def worthwhile(run: RunView, name: str) -> Iterator[tuple[Attempt, float, Severity]]:
+    """The attempts with a change that helped by enough, with their gains."""
+    for attempt in attempts(run, name):
+        gain = gain_of(attempt.gain)
+        severity = worth(gain) if helped(attempt) else None
+        if severity is not None:
+            yield attempt, gain, severity
+
+
+def why_not_tried(run: RunView, name: str) -> str | None:
+    """Why `clew profile --try` has no result for a change; None if it has one."""
+    tried = attempts(run, name)
+    return (tried[0].reason or None) if tried else "not tried: clew profile --try"
+
+
+def tried(attempt: Attempt) -> Evidence:
+    """The gain that an attempt has measured."""
+    return expected(
+        gain_of(attempt.gain),
+        f"{duration(attempt.after)} instead of {duration(attempt.before)} per step on a snapshot, over "
+        f"{attempt.rounds} rounds",
+        measured=True,
+    )
+
+
+def only_model(run: RunView) -> Site:
+    """The model of the run; the first of several."""
+    return Site("", root=next(iter(run.models), None))
 
 
 @dataclass(frozen=True)
 class Built:
-    """The calls from one line: shares of the step in which they were timed, as they are and need be."""
+    """Calls that build tensors on one line."""
 
     site: Site
     function: str
-    share: float
-    needed: float
+    share: float  # of the step
+    needed: float  # share that it would take from one array or tensor
     elements: int
 
 
 def built_tensors(run: RunView, of: str) -> list[Built]:
-    """Those made of `arrays` or `numbers`, the most expensive line first."""
-    found = [_read(f.data) for f in run.facts("profile.tensors") if f.data.get("of") == of]
+    """The lines that build tensors from lists of `arrays` or `numbers`, the most expensive first."""
+    found = [_built(fact) for fact in run.known(BuiltTensorsFact) if fact.of == of]
     return sorted(found, key=lambda built: built.needed - built.share)
 
 
-def _read(data: Data) -> Built:
-    function = text(data.get("function")) or "tensor"
-    step = max(number(data.get("step")), 1e-9)
-    return Built(
-        Site(op=function, file=text(data.get("file")), line=whole(data.get("line"))),
-        function,
-        min(number(data.get("seconds")) / step, 1.0),
-        min(number(data.get("needed")) / step, 1.0),
-        whole(data.get("elements")) or 0,
-    )
-
-
-def number(value: object) -> float:
-    """A finite number that is not negative, else 0."""
-    fits = isinstance(value, (int, float)) and 0 <= value < float("inf")
-    return float(value) if fits and isinstance(value, (int, float)) else 0.0
+def _built(fact: BuiltTensorsFact) -> Built:
+    function = fact.function or "tensor"
+    step = max(fact.step_seconds, 1e-9)
+    site = Site(op=function, file=fact.file, line=fact.line)
+    return Built(site, function, min(fact.seconds / step, 1.0), min(fact.needed / step, 1.0), fact.elements)

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.dataset_survey import Between, DatasetSurvey, Duplicates
+from clew.records.facts.document_facts import BetweenFact, SurveyFact
 from clew.records.finding import Evidence, Exhibit
 from clew.records.site import Site
 
-NATURAL = 100  # times the copies that chance would make, up to which they are nothing to speak of
+NATURAL = 100  # times as many copies as chance would make are still nothing to report
 
 
 def surveys(run: RunView) -> list[DatasetSurvey]:
     """The newest survey of every split."""
-    found = [DatasetSurvey.from_json(f.data) for f in run.facts("data.survey")]
+    found = [fact.content for fact in run.known(SurveyFact) if fact.content is not None]
     return list({(s.split, s.loader): s for s in found}.values())
 
 
@@ -30,21 +31,22 @@ def evaluation(run: RunView) -> list[DatasetSurvey]:
 
 
 def between(run: RunView) -> list[Between]:
-    found = [Between.from_json(f.data) for f in run.facts("data.between")]
+    """The newest comparison of every two splits."""
+    found = [fact.content for fact in run.known(BetweenFact) if fact.content is not None]
     return list({(b.first, b.second): b for b in found}.values())
 
 
 def was_surveyed(run: RunView) -> bool:
-    return bool(run.facts("data.survey"))
+    return run.has(SurveyFact)
 
 
-def site(found: DatasetSurvey | Between) -> Site:
-    """The line that makes or iterates the loader."""
+def place_of(found: DatasetSurvey | Between) -> Site:
+    """The line that creates the loader, or that iterates over it."""
     return Site(op="loader", file=found.file, line=found.line)
 
 
 def looked(survey: DatasetSurvey) -> Evidence:
-    """How much the words rest on."""
+    """How many samples a finding is based on."""
     many = f"{'all' if survey.whole else 'the first'} {survey.looked:,}"
     if not survey.whole and survey.total:
         many = f"{survey.looked:,} of {survey.total:,}"
@@ -56,13 +58,13 @@ def exhibits(found: DatasetSurvey | Between, *about: str) -> list[Exhibit]:
     return [Exhibit.from_json(dict(e)) for e in found.exhibits if e.get("about") in about]
 
 
-def at(indices: Iterable[int], most: int = 6) -> str:
+def by_index(indices: Iterable[int], most: int = 6) -> str:
     """`3, 17, 40 and 9 more`"""
     return listed([str(n) for n in indices], most)
 
 
 def by_nature(copies: Duplicates) -> bool:
-    """Data of so few different values that samples must repeat."""
+    """Whether the data has so few different values that samples must repeat."""
     return copies.natural * NATURAL >= max(copies.copies, 1)
 
 

@@ -50,14 +50,14 @@ class BatchLeak(Check):
     groups = ("network-faults",)
     caused_by = ("wrong-softmax-dim", "dimension-mixup")
 
-    effect: float = 1e-3  # of what the sample itself changes; rounding is a hundred times smaller
+    effect: float = 1e-3  # share of what the sample itself changes; rounding changes a hundred times less
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None or data.get("meant") or not number(data.get("effect")) > self.effect:
+        data = run.experiment(self.name) or {}
+        if data.get("meant") or not number(data.get("effect")) > self.effect:
             return
         site = site_at(data.get("place"))
-        # By hand from the batch's own mean: a habit in some fields, and ill at inference all the same.
+        # A normalisation by hand with the batch's own mean: usual in some fields, but it fails in inference.
         statistics = site.op in _STATISTICS
         yield self.finding(
             Severity.WARNING if statistics else Severity.ERROR,

@@ -33,12 +33,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, number, place
 from clew.checks.evidence.recorded_facts import rows, whole
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
 from clew.records.facts.experiment_facts import CannotOverfitBatchFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class CannotOverfitBatch(Check):
     caused_by = ("learning-faults", "input-ignored", "toy-task-failed", "capacity-too-small")
 
     remaining: float = 0.5  # share of the way from a constant answer to the floor; 0.1 if it learns
-    accuracy: float = 0.8  # of the answers on those samples, above which it has learned something
+    accuracy: float = 0.8  # on those samples, above which the network has learned something
     gain: float = 0.05  # share of its start by which a loss of unknown floor must fall
-    noise: float = 3.0  # times the spread of the untrained loss over random numbers, that a fall must exceed
+    noise: float = 3.0  # how many times larger a fall must be than the spread of the untrained loss
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        attempts = rows(data.get("attempts")) if data else []
-        if data is None or not attempts or any(self._learned(data, a) for a in attempts):
+        data = run.experiment(self.name) or {}
+        attempts = rows(data.get("attempts"))
+        if not attempts or any(self._learned(data, a) for a in attempts):
             return
         best = min(attempts, key=_end)
         start, samples = number(data.get("start")), whole(data.get("samples")) or 0
@@ -86,9 +86,6 @@ class CannotOverfitBatch(Check):
         start, spread = number(data.get("start")), number(data.get("spread"))
         fall = start - _end(attempt)
         return fall > max(self.gain * abs(start), self.noise * spread)
-
-    def unjudged(self, run: RunView) -> str | None:
-        return why_not(run, self.name)
 
 
 def _end(attempt: Mapping[str, Any]) -> float:

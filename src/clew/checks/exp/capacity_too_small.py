@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, number, place
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import CapacityTooSmallFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -45,20 +45,17 @@ class CapacityTooSmall(Check):
 
     left: float = 0.5  # share of the way to the floor that the network leaves; enough capacity leaves 0.1
     right: float = 0.8  # share of right answers above which it is not too small
-    share: float = 0.4  # of what the network leaves, that the wider copy leaves at most
-    falling: float = 0.15  # fall in the last third of the steps over what is left; more is not level yet
+    share: float = 0.4  # largest share of that which the wider copy leaves
+    falling: float = 0.15  # fall in the last third of the steps over what is left; with more, it is not level
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        narrow, wide = (data.get("narrow"), data.get("wide")) if data else (None, None)
-        if data is None or not isinstance(narrow, Mapping) or not isinstance(wide, Mapping):
+        data = run.experiment(self.name) or {}
+        narrow, wide = data.get("narrow"), data.get("wide")
+        if not isinstance(narrow, Mapping) or not isinstance(wide, Mapping):
             return
         left, wider = number(narrow.get("remaining")), number(wide.get("remaining"))
-        if (
-            not left > self.left
-            or number(narrow.get("accuracy")) > self.right
-            or not wider < self.share * left
-        ):
+        too_narrow = left > self.left and wider < self.share * left
+        if not too_narrow or number(narrow.get("accuracy")) > self.right:
             return
         if not number(narrow.get("falling")) < self.falling:
             return
@@ -79,6 +76,3 @@ class CapacityTooSmall(Check):
                 ),
             ],
         )
-
-    def unjudged(self, run: RunView) -> str | None:
-        return why_not(run, self.name)

@@ -50,8 +50,8 @@ class CustomLayerBroken(Check):
     effect: float = 1e-3  # of other samples, relative to the sample's own
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        for fault in rows(data.get("faults")) if data else []:
+        data = run.experiment(self.name) or {}
+        for fault in rows(data.get("faults")):
             told = self._told(run, fault)
             if told is not None:
                 severity, message, fix, evidence = told
@@ -97,7 +97,7 @@ class CustomLayerBroken(Check):
 
 
 def _leaks_at_all(run: RunView) -> bool:
-    """What stays inside the model is its own business: sorting and sorting back, for one."""
+    """Whether samples mix in the model's output; within it they may: it can sort them and sort them back."""
     whole = run.experiment("batch-leak")
     return whole is None or (number(whole.get("effect")) > 0 and not whole.get("meant"))
 

@@ -59,9 +59,7 @@ class DimensionMixup(Check):
     others: OtherSamplesTrial = field(default_factory=OtherSamplesTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None:
-            return
+        data = run.experiment(self.name) or {}
         if self.others.shows(data, "time_first"):
             yield self._time_first(data)
         elif self.others.shows(data, "position"):

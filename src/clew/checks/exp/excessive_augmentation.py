@@ -31,7 +31,7 @@ from statistics import median
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, number, place
 from clew.checks.evidence.recorded_facts import names, rows
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
@@ -48,13 +48,13 @@ class ExcessiveAugmentation(Check):
     caused_by = ("labels-misaligned", "dataset-mutates")
 
     progress: float = 0.33  # share of the progress without it; flips, crops and mild noise leave 0.7 to 1
-    distance: float = 0.5  # of a sample from its augmented self, over that from another sample
-    learned: float = 0.1  # share of the loss that training without augmentation must bring, to compare with
+    distance: float = 0.5  # between a sample and its augmented copy, over that between two samples
+    learned: float = 0.1  # share of the loss by which it must fall without augmentation, to compare with
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        trials = rows(data.get("trials")) if data else []
-        if data is None or not self._judged(trials) or number(data.get("distance")) < self.distance:
+        data = run.experiment(self.name) or {}
+        trials = rows(data.get("trials"))
+        if not self._judged(trials) or number(data.get("distance")) < self.distance:
             return
         shares = [_share(t) for t in trials]
         if not all(share < self.progress for share in shares):
@@ -79,7 +79,7 @@ class ExcessiveAugmentation(Check):
         )
 
     def _judged(self, trials: list[Mapping[str, Any]]) -> bool:
-        """Whether there was progress to compare with, in every trial."""
+        """Whether every trial made progress to compare with."""
         gains = [number(t.get("start")) - number(t.get("held_off")) for t in trials]
         starts = [abs(number(t.get("start"))) for t in trials]
         return bool(trials) and all(
@@ -87,10 +87,10 @@ class ExcessiveAugmentation(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name)
-        if data is not None and data.get("random") is True and not self._judged(rows(data.get("trials"))):
+        data = run.experiment(self.name) or {}
+        if data.get("random") is True and not self._judged(rows(data.get("trials"))):
             return "the model learned nothing in so few steps without augmentation either"
-        return why_not(run, self.name)
+        return None
 
 
 def _share(trial: Mapping[str, Any]) -> float:

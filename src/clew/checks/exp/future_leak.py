@@ -54,11 +54,11 @@ class FutureLeak(Check):
     groups = ("network-faults",)
     caused_by = ("mask-inverted",)
 
-    effect: float = 1e-3  # of what the inputs do to the outputs after them; rounding is far below
+    effect: float = 1e-3  # share of what the inputs change in the outputs after them; rounding makes far less
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None or not number(data.get("effect")) > self.effect:
+        data = run.experiment(self.name) or {}
+        if not number(data.get("effect")) > self.effect:
             return
         site, sure, last = site_at(data.get("place")), data.get("why") == SURE, data.get("last")
         yield self.finding(

@@ -54,9 +54,7 @@ class GradientMismatch(Check):
     error: float = 1e-3  # relative, on which the step sizes agree; right gradients come to 1e-6
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None:
-            return
+        data = run.experiment(self.name) or {}
         functions = [f for f in rows(data.get("functions")) if self._wrong(f)]
         judged = [f for f in functions if not f.get("meant")]
         wrong = [w for w in rows(data.get("wrong")) if self._wrong(w)]
@@ -102,8 +100,8 @@ class GradientMismatch(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name)
-        if data is None or not any(map(self._wrong, rows(data.get("wrong")))):
+        data = run.experiment(self.name) or {}
+        if not any(map(self._wrong, rows(data.get("wrong")))):
             return None
         meant = [f for f in rows(data.get("functions")) if self._wrong(f)]
         if meant:

@@ -31,7 +31,7 @@ from statistics import fmean
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
 from clew.checks.evidence.recorded_facts import flag, rows
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import InputIgnoredFact
@@ -46,15 +46,15 @@ class InputIgnored(Check):
 
     caused_by = ("constant-input", "loader-corrupts-data", "dataset-mutates", "mask-inverted", "dead-units")
 
-    nothing: float = 1e-6  # change of the output, as a share of it, that rounding makes
-    hardly: float = 1e-2  # the same, for inputs that are squashed; about 1 in models that learn
-    gain: float = 0.02  # share of the loss that the right inputs must be worth
-    noise: float = 3.0  # times the spread over draws, that this gain must exceed to count
+    nothing: float = 1e-6  # share of the output that changes by rounding
+    hardly: float = 1e-2  # share that changes where inputs are squashed; about 1 in models that learn
+    gain: float = 0.02  # share of the loss that the right inputs must save
+    noise: float = 3.0  # how many times larger than the spread over draws this gain must be
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        tries = rows(data.get("tries")) if data else []
-        if data is None or not tries or any(self._gains(t) for t in tries):
+        data = run.experiment(self.name) or {}
+        tries = rows(data.get("tries"))
+        if not tries or any(self._gains(t) for t in tries):
             return
         reason = self._reason(tries)
         if reason is None:
@@ -87,7 +87,7 @@ class InputIgnored(Check):
         return None
 
     def _gains(self, attempt: Mapping[str, Any]) -> bool:
-        """Whether the right inputs are worth something."""
+        """Whether the loss is lower with the right inputs."""
         look = attempt.get("last")
         if not isinstance(look, Mapping):
             return False
@@ -102,12 +102,12 @@ class InputIgnored(Check):
         return number(attempt.get("steps")) > 0
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name)
-        tries = rows(data.get("tries")) if data else []
+        data = run.experiment(self.name) or {}
+        tries = rows(data.get("tries"))
         if tries and not any(self._gains(t) for t in tries):
             steps = int(sum(number(t.get("steps")) for t in tries))
             return f"in {steps} steps nothing was learned from the inputs: see cannot-overfit-batch"
-        return why_not(run, self.name)
+        return None
 
 
 def _largest(tries: list[Mapping[str, Any]], key: str) -> float | None:
@@ -120,7 +120,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _spread(values: list[float]) -> float:
-    """Of two groups of draws taken together it is at least that of each; zero without noise in the model."""
+    """Half the larger range of the two groups of draws; zero if the model has no noise."""
     half = len(values) // 2
     groups = [g for g in (values[:half], values[half:]) if g]
     return max((max(g) - min(g) for g in groups), default=0.0) / 2

@@ -34,8 +34,7 @@ from typing import Any
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.evidence.recorded_facts import rows
-from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, surveys
-from clew.checks.evidence.survey_facts import site as line_of
+from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, place_of, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
@@ -79,7 +78,7 @@ class LabelNoise(Check):
                 message=f"{copies.conflicting:,} samples of {survey.split} occur twice, with different "
                 "labels",
                 fix="look at the pairs shown, then correct or drop them: Subset(dataset, kept)",
-                site=line_of(survey),
+                site=place_of(survey),
                 step=0,
                 evidence=[Evidence(f"the same values: {listed(told, 4)}"), looked(survey)],
                 confidence="certain",
@@ -89,7 +88,7 @@ class LabelNoise(Check):
     def _tried(self, run: RunView) -> Iterator[Finding]:
         """What the experiment says."""
         data = run.experiment(self.name)
-        if data is None or self._weak(data) or not self._noisy(data):
+        if data is None or self._is_weak(data) or not self._is_noisy(data):
             return
         share = _share(data)
         samples, count = number(data.get("samples")), number(data.get("suspect_count"))
@@ -103,20 +102,20 @@ class LabelNoise(Check):
             evidence=[*curve(run, self.name), *_evidence(data)],
         )
 
-    def _noisy(self, data: Mapping[str, Any]) -> bool:
+    def _is_noisy(self, data: Mapping[str, Any]) -> bool:
         share, judged = _share(data), number(data.get("judged"))
         if not share >= self.rate:
             return False
         error = math.sqrt(share * (1 - share) / judged)
         return share - self.errors * error >= self.rate / 2
 
-    def _weak(self, data: Mapping[str, Any]) -> bool:
+    def _is_weak(self, data: Mapping[str, Any]) -> bool:
         gain = number(data.get("accuracy")) - number(data.get("chance"))
         return not gain >= self.above or not number(data.get("clear")) >= self.clear
 
     def unjudged(self, run: RunView) -> str | None:
         data = run.experiment(self.name)
-        if data is not None and self._weak(data):
+        if data is not None and self._is_weak(data):
             return (
                 f"a simple learner is right on {number(data.get('accuracy')):.0%} of the samples and "
                 "confident "

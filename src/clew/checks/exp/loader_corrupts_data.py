@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number, place, why_not
+from clew.checks.evidence.experiment_outcome import number, place
 from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import LoaderCorruptsDataFact
@@ -55,13 +55,13 @@ class LoaderCorruptsData(Check):
     needs = (LoaderCorruptsDataFact,)
     confidence = "certain"
 
-    share: float = 0.75  # of the batches compared: a single one may hold samples that are alike
+    share: float = 0.75  # of the batches compared; a single one may contain samples that are alike
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        for field in rows(data.get("fields")) if data else []:
+        data = run.experiment(self.name) or {}
+        for field in rows(data.get("fields")):
             relation = text(field.get("relation")) or ""
-            if data is None or relation not in _FIXES:
+            if relation not in _FIXES:
                 continue
             if number(field.get("batches")) < self.share * number(field.get("of")):
                 continue
@@ -77,9 +77,6 @@ class LoaderCorruptsData(Check):
                     f"{number(data.get('samples')):.0f} samples were read both ways"
                 ),
             )
-
-    def unjudged(self, run: RunView) -> str | None:
-        return why_not(run, self.name)
 
 
 def _named(field: Mapping[str, Any]) -> str:

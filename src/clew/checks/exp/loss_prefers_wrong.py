@@ -45,14 +45,12 @@ class LossPrefersWrong(Check):
     groups = ("network-faults",)
     caused_by = ("loss-faults",)
 
-    margin: float = 0.01  # of the losses' size: rounding and a smoothed label stay far below
-    mirrored: float = 0.01  # of the loss at the target, that is left at its negative
+    margin: float = 0.01  # share of the losses' size; rounding and smoothed labels make far less
+    mirrored: float = 0.01  # share of the loss at the target that is left at its negative
     bound: float = -20.0  # a loss this far below zero, still falling as fast as the prediction grows
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None:
-            return
+        data = run.experiment(self.name) or {}
         told = self._values(data) if data.get("task") == "values" else self._answers(data)
         told = told or self._endless(data) or self._gradient(data)
         if told is None:
@@ -87,14 +85,14 @@ class LossPrefersWrong(Check):
         return None
 
     def _endless(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Ten times as far, ten times as low."""
+        """Ten times as far from the target, about ten times as low."""
         far = numbers(data.get("far"))
         if len(far) != 2 or not far[1] < self.bound or not far[1] < 5 * far[0] < 0:
             return None
         return f"the loss falls without bound: {far[1]:.3g} for a prediction far beyond the target", _BOUND
 
     def _gradient(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Both differences agree, and autograd says the opposite."""
+        """Both finite differences agree, and autograd gives the opposite sign."""
         slope, coarse, told = (number(data.get(key)) for key in ("slope", "coarse_slope", "autograd_slope"))
         size = self.margin * max(abs(number(data.get("start"))), 1e-12)
         clear = min(abs(slope), abs(told)) > size and abs(slope - coarse) < 0.2 * abs(slope)

@@ -34,7 +34,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import NoSignalFact
@@ -58,14 +58,14 @@ class NoSignal(Check):
         "constant-input",
     )
 
-    deviations: float = 2.5  # of the best learner from the permuted labels, in their standard deviations
+    deviations: float = 2.5  # of the best learner from permuted labels, in their standard deviations
     held_out: float = 2.5  # the same for the model's loss on samples it has not seen
     by_heart: float = 5.0  # the same on samples it was trained on: it must have learned something
-    samples: int = 200  # fewer leave room for a weak signal
+    samples: int = 200  # samples; fewer leave room for a weak signal
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None or number(data.get("samples")) < self.samples or self._learned(data):
+        data = run.experiment(self.name) or {}
+        if number(data.get("samples")) < self.samples or self._learned(data):
             return
         model = data.get("model")
         if not isinstance(model, Mapping) or self._gain(model, "held_out") >= self.held_out:
@@ -101,7 +101,7 @@ class NoSignal(Check):
     def unjudged(self, run: RunView) -> str | None:
         data = run.experiment(self.name)
         if data is None or self._learned(data):
-            return why_not(run, self.name)
+            return None
         model = data.get("model")
         if isinstance(model, Mapping) and self._gain(model, "held_out") >= self.held_out:
             return None

@@ -44,11 +44,11 @@ class NondeterministicStep(Check):
     name = "nondeterministic-step"
     needs = (NondeterministicStepFact,)
 
-    relative: float = 1e-5  # difference of the losses: sums in another order stay below in single precision
+    relative: float = 1e-5  # difference of the losses; another order of sums makes less in single precision
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None or data.get("kind") in (None, "same"):
+        data = run.experiment(self.name) or {}
+        if data.get("kind") in (None, "same"):
             return
         message, fix, severity = self._told(run, data)
         first, second, *_ = (*numbers(data.get("losses")), math.nan, math.nan)

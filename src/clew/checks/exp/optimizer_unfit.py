@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
-from clew.checks.evidence.rates.rate_trials import where
+from clew.checks.evidence.experiment_outcome import curve, number, numbers
+from clew.checks.evidence.learning_rate_evidence import where
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import OptimizerUnfitFact
@@ -53,9 +53,9 @@ class OptimizerUnfit(Check):
     moved: float = 0.1  # share of its start by which the loss must fall with the other one
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        tried = rows(data.get("rows")) if data else []
-        if data is None or len(tried) != 2:
+        data = run.experiment(self.name) or {}
+        tried = rows(data.get("rows"))
+        if len(tried) != 2:
             return
         own, other = (numbers(row.get("gains")) for row in tried)
         start = number(data.get("start"))
@@ -82,6 +82,3 @@ class OptimizerUnfit(Check):
                 ),
             ],
         )
-
-    def unjudged(self, run: RunView) -> str | None:
-        return why_not(run, self.name)

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, number, place
 from clew.checks.evidence.recorded_facts import flag, rows, text
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import ToyTaskFailedFact
@@ -53,18 +53,18 @@ class ToyTaskFailed(Check):
 
     caused_by = ("learning-faults", "input-ignored")
 
-    failed: float = 0.8  # share of the way to the floor still ahead; networks that learn leave less than 0.1
-    wrong: float = 0.75  # share of right answers that guessing between two may reach on so few samples
+    failed: float = 0.8  # share of the way to the floor that is left; networks that learn leave less than 0.1
+    wrong: float = 0.75  # share of right answers that guessing may reach on so few samples
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        rungs = rows(data.get("rungs")) if data else []
+        data = run.experiment(self.name) or {}
+        rungs = rows(data.get("rungs"))
         bad = next((rung for rung in rungs if self._failed(rung)), None)
-        if data is None or bad is None:
+        if bad is None:
             return
         name, words = text(bad.get("name")) or "", text(bad.get("words")) or "learn a toy task"
         yield self.finding(
-            Severity.ERROR if name in FIXES else Severity.WARNING,  # a rule may be one it is meant not to see
+            Severity.ERROR if name in FIXES else Severity.WARNING,  # it may ignore a rule on purpose
             message=f"the network can't learn to {words}: the loss goes from "
             f"{number(bad.get('start')):.3g} to "
             f"{number(bad.get('end')):.3g} at best{_possible(bad)}",
@@ -84,12 +84,12 @@ class ToyTaskFailed(Check):
         return not flag(rung.get("taken")) and left > self.failed and not right > self.wrong
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name)
-        rungs = rows(data.get("rungs")) if data else []
+        data = run.experiment(self.name) or {}
+        rungs = rows(data.get("rungs"))
         unclear = [r for r in rungs if not flag(r.get("taken"))]
         if unclear:
             return f"the network learned only partly to {unclear[0].get('words')}"
-        return why_not(run, self.name)
+        return None
 
 
 def _possible(rung: Mapping[str, Any]) -> str:

@@ -35,7 +35,8 @@ from clew.checks.evidence.gradient_depth import DepthProfile, first_over_weight,
 from clew.checks.evidence.loss_trend import lead_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 
@@ -44,12 +45,12 @@ FIX = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # between loss.backwar
 
 @dataclass(frozen=True)
 class NonFiniteGrowth:
-    """Gradients that grow by far more than the usual until they are non-finite."""
+    """Gradients that grow far more than usual until they are non-finite."""
 
     times: float = 1e3  # growth up to a NaN; gradients of one run differ by tens, hardly by a thousand
 
     def find(self, norms: Series, window: int) -> tuple[float, float] | None:
-        """Where norms that end before a NaN began, and their peak, if they grew so much."""
+        """The start and the peak of norms that end before a NaN, if they grew so much."""
         start = norms.first(min(max(len(norms) // 2, 1), window)).median
         peak = norms.last(window).max
         return (start, peak) if start > 0 and peak >= self.times * start else None
@@ -57,7 +58,7 @@ class NonFiniteGrowth:
 
 @dataclass(frozen=True)
 class SteepGradient:
-    """Gradients out of scale from the first step on, and soon beyond all numbers: no growth to be seen."""
+    """Gradients that are out of scale from the first step on, and soon non-finite: there is no growth."""
 
     ratio: float = 1e3  # gradient over weight at the first step, before a NaN; healthy ones are around 1
 
@@ -76,7 +77,7 @@ class DepthGrowth:
     large: float = 1.0  # gradient over weight in the first layers: a gradient as large as the weight
 
     def is_in(self, profile: DepthProfile, window: int, sustained: float) -> bool:
-        """Whether it was so in nearly all steps of a window."""
+        """Whether gradients grew so much in nearly all steps of a window."""
         decades = profile.decades()
         bad = (decades < -self.decades) & (profile.relative[0] > self.large)
         return len(decades) >= sustained * window and float(np.mean(bad)) >= sustained
@@ -87,7 +88,7 @@ class ExplodingGradient(Check):
     id = "GRAD002"
     name = "exploding-gradient"
     needs = (signals.GRAD_NORM,)
-    scope = FIT
+    scope = TRAINING
 
     groups = ("layer-faults",)
     caused_by = (
@@ -100,13 +101,13 @@ class ExplodingGradient(Check):
 
     growth: float = 100.0  # sustained growth over the first steps
     window: int = 20  # steps (of `grad.norm`), or sampled steps (along depth)
-    sustained: float = 0.9  # share of the window that must be bad: one spike is none
+    sustained: float = 0.9  # share of the window that must be bad: a single spike does not count
     blow_up: NonFiniteGrowth = field(default_factory=NonFiniteGrowth)
     steep: SteepGradient = field(default_factory=SteepGradient)
     depth: DepthGrowth = field(default_factory=DepthGrowth)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        over_time = [f for _, norms in run.series("grad.norm") if (f := self._over_time(run, norms))]
+        over_time = [f for _, norms in run.series(signals.GRAD_NORM) if (f := self._over_time(run, norms))]
         yield from over_time
         if not over_time:
             for profile in profiles(run, lambda series: series.last(self.window)):
@@ -174,18 +175,17 @@ class ExplodingGradient(Check):
             fix=FIX,
             site=first,
             step=int(profile.steps[0]),
-            evidence=profile.series(profile.relative[0], "gradient.norm").evidence(
+            evidence=profile.series(profile.relative[0], signals.GRADIENT.norm).evidence(
                 f"gradient relative to the weight at {run.name(first)}"
             ),
         )
 
     def clears(self, run: RunView) -> bool:
-        """Norms that stay finite and below what would count as growth."""
+        """If the norms stayed finite and did not grow so much."""
         return all(
             s.first_nonfinite() is None and s.max <= self.growth * s.first(self.window).median
-            for _, s in run.series("grad.norm")
+            for _, s in run.series(signals.GRAD_NORM)
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("grad.norm")), default=0)
-        return None if most >= 2 * self.window else f"needs {2 * self.window} steps, has {most}"
+        return too_few(run.longest(signals.GRAD_NORM), 2 * self.window, "steps")

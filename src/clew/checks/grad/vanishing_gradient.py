@@ -35,6 +35,7 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.gradient_depth import DepthProfile, profiles
 from clew.checks.run_view import RunView
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -94,10 +95,10 @@ class VanishingGradient(Check):
             site=first,
             step=self._onset(run, profile),
             evidence=[
-                profile.series(profile.relative[0], "gradient.norm").evidence(
+                profile.series(profile.relative[0], signals.GRADIENT.norm).evidence(
                     f"gradient relative to the weight at {run.name(first)}: {profile.typical()[0]:.2g}"
                 ),
-                profile.series(profile.relative[-2], "gradient.norm").evidence(
+                profile.series(profile.relative[-2], signals.GRADIENT.norm).evidence(
                     f"the same at {run.name(last)}: {profile.typical()[-2]:.2g}"
                 ),
                 Evidence("along depth: " + " ".join(f"{v:.0e}" for v in profile.typical()[:24])),
@@ -105,20 +106,19 @@ class VanishingGradient(Check):
         )
 
     def _onset(self, run: RunView, latest: DepthProfile) -> int:
-        """The start of the run if it was so from the first, else of the judged window."""
+        """The start of the run if gradients shrank from the first step on, else that of the last window."""
         for profile in profiles(run, lambda series: series.first(self.window)):
             if profile.sites[0] == latest.sites[0] and self._vanishes(profile):
                 return int(profile.steps[0])
         return int(latest.steps[0])
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("gradient.norm")), default=0)
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(run.longest(signals.GRADIENT.norm), self.window, "sampled steps")
 
 
 def _fix(run: RunView) -> str:
     kinds = {layer.kind.lower() for model in run.models.values() for layer in model.layers}
-    squashing = (kinds | {site.op for site, _ in run.series("activation.saturated")}) & SQUASHING
+    squashing = (kinds | {site.op for site, _ in run.series(signals.ACTIVATION_SATURATED)}) & SQUASHING
     if squashing:
         return f"nn.ReLU() or nn.GELU() in place of {' and '.join(sorted(map(str, squashing)))}"
     return "nn.init.kaiming_normal_(layer.weight); or normalisation layers, or residual connections"

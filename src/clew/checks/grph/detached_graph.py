@@ -31,14 +31,15 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import graphs
 from clew.checks.evidence.parameter_holders import holders, never_trained
-from clew.checks.evidence.recorded_facts import flag, text, whole
 from clew.checks.needs import any_of
-from clew.checks.run_view import FactLike, RunView
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.facts.loss_facts import LossCutFact
 from clew.records.facts.model_facts import GraphFact, ParameterRow
 from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 LOGGING = ("item", "tolist")  # usually for a number to print, so the last to be suspected
@@ -55,7 +56,7 @@ class DetachedGraph(Check):
     groups = ("wiring-faults",)
     from_the_start = True
 
-    turns: int = 50  # steps in which a whole model may wait for its turn: a critic is trained first
+    turns: int = 50  # steps in which a whole model may wait for its turn; a critic is trained first
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         cut_losses = list(self._cut_losses(run))
@@ -70,11 +71,11 @@ class DetachedGraph(Check):
     # -- a loss without a history --
 
     def _cut_losses(self, run: RunView) -> Iterator[Finding]:
-        crashed = any(NO_GRAD in (text(e.data.get("message")) or "") for e in run.events("exception"))
-        present = [s for _, s in run.series("grad.present")]
+        crashed = bool(run.raised(NO_GRAD))
+        present = [s for _, s in run.series(signals.GRAD_PRESENT)]
         learned_nothing = bool(present) and all(s.max == 0.0 for s in present)
-        for fact in run.facts("loss_cut"):
-            if flag(fact.data.get("requires_grad")):
+        for fact in run.known(LossCutFact):
+            if fact.requires_grad:
                 if learned_nothing:
                     yield self._loss(fact, "the loss that backward() is called on has no history: no weight "
                                            "gets a gradient")  # fmt: skip
@@ -83,17 +84,15 @@ class DetachedGraph(Check):
                 yield self._loss(fact, "backward() fails because the loss has no history")
                 return
 
-    def _loss(self, fact: FactLike, message: str) -> Finding:
+    def _loss(self, fact: LossCutFact, message: str) -> Finding:
         reason, fix = _why(fact)
         return self.finding(
             Severity.ERROR,
             message=f"{message}; {reason}",
             fix=fix,
-            site=Site(op="backward", file=text(fact.data.get("file")), line=whole(fact.data.get("line"))),
+            site=Site(op="backward", file=fact.file, line=fact.line),
             step=fact.step,
-            evidence=Evidence(
-                f"grad_fn of the loss is None, its requires_grad {fact.data.get('requires_grad')}"
-            ),
+            evidence=Evidence(f"grad_fn of the loss is None, its requires_grad {fact.requires_grad}"),
         )
 
     # -- layers before a cut --
@@ -127,16 +126,16 @@ class DetachedGraph(Check):
         )
 
 
-def _why(fact: FactLike) -> tuple[str, str]:
+def _why(fact: LossCutFact) -> tuple[str, str]:
     """What was seen of the program when the loss turned out to have no history."""
-    if fact.data.get("grad_enabled") is False:
+    if not fact.grad_enabled:
         return (
             "gradients are switched off here",
             "with torch.enable_grad():  # or move it out of the no_grad block",
         )
-    if fact.data.get("trainable") is False:
+    if not fact.trainable:
         return "no parameter of the model requires a gradient", "model.requires_grad_(True)"
-    if fact.data.get("forwards") == 0:
+    if fact.forwards == 0:
         return "the model ran under no_grad", "output = model(x)  # outside torch.no_grad()"
     return (
         "something after the model cut it (argmax, .item(), .detach(), torch.tensor(...), numpy)",
@@ -166,6 +165,6 @@ def _repair(place: Site | None, asleep: list[ParameterRow]) -> str:
 
 def _evidence(graph: GraphFact, parameters: list[ParameterRow]) -> Iterator[Evidence]:
     yield Evidence(f"never get a gradient: {listed([p.name for p in parameters], 8)}")
-    yield Evidence(f"the loss depends on {graph.reached} parameters of the model")
+    yield Evidence(f"the loss depends on {counted(graph.reached, 'parameter')} of the model")
     for site in graph.cuts[:5]:
         yield Evidence(f"taken out of the graph by {site.op}", site=site)

@@ -27,13 +27,13 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import graphs, optimizer_uses
-from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted, listed
+from clew.checks.wording import listed
 from clew.records.facts.model_facts import GraphFact, UnregisteredRow
 from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 EMPTY = "optimizer got an empty parameter list"  # torch's words when nothing at all is registered
@@ -75,16 +75,13 @@ class ModuleNotRegistered(Check):
         )
 
     def _nothing_registered(self, run: RunView) -> Iterator[Finding]:
-        for event in run.events("exception"):
-            if EMPTY in (text(event.data.get("message")) or ""):
-                yield self.finding(
-                    Severity.ERROR,
-                    message="the model has no parameters: its layers are in a plain list or dict, or "
-                    "were never created",
-                    fix="nn.ModuleList([...])  # instead of a plain list; nn.ModuleDict instead of a dict",
-                    site=Site(
-                        file=text(event.data.get("user_file")), line=whole(event.data.get("user_line"))
-                    ),
-                    step=0,
-                    evidence=Evidence(f"torch: {EMPTY}"),
-                )
+        for site in run.raised(EMPTY):
+            yield self.finding(
+                Severity.ERROR,
+                message="the model has no parameters: its layers are in a plain list or dict, or "
+                "were never created",
+                fix="nn.ModuleList([...])  # instead of a plain list; nn.ModuleDict instead of a dict",
+                site=site,
+                step=0,
+                evidence=Evidence(f"torch: {EMPTY}"),
+            )

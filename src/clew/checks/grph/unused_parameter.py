@@ -30,7 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import graphs
 from clew.checks.evidence.parameter_holders import holders, never_trained
 from clew.checks.run_view import RunView
-from clew.checks.wording import listed
+from clew.checks.wording import listed, too_few
 from clew.records.facts.model_facts import GraphFact, ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -47,7 +47,7 @@ class UnusedParameter(Check):
 
     caused_by = ("optimizer-stale", "module-not-registered", "detached-graph", "half-precision-underflow")
 
-    steps: int = 16  # of the run; layers that are used now and then have had their turn
+    steps: int = 16  # of the run; by then, layers that are used now and then have been used
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for graph in graphs(run):
@@ -89,4 +89,4 @@ class UnusedParameter(Check):
     def unjudged(self, run: RunView) -> str | None:
         if any(graph.forward_only for graph in graphs(run)):
             return None
-        return None if run.steps >= self.steps else f"needs {self.steps} steps, has {run.steps}"
+        return too_few(run.steps, self.steps, "steps")

@@ -29,10 +29,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import names, text, whole
-from clew.checks.run_view import FactLike, RunView
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.model_facts import ParametersFact
+from clew.records.facts.model_facts import ParametersFact, StateLoadedFact, UntiedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -49,40 +48,31 @@ class WeightsUntied(Check):
     name = "weights-untied"
     needs = (ParametersFact,)
 
-    matched: float = 0.5  # share of the model's keys that a partial checkpoint fills, at least
+    matched: float = 0.5  # least share of the model's keys that a partial checkpoint should fill
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for fact in run.facts("untied"):
-            if _trained(run, fact):
-                yield self._untied(fact)
-        for fact in run.facts("state_loaded"):
-            yield from self._loaded_in_part(fact)
+        yield from (self._untied(fact) for fact in run.known(UntiedFact) if _trained(run, fact))
+        for loaded in run.known(StateLoadedFact):
+            yield from self._loaded_in_part(loaded)
 
-    def _untied(self, fact: FactLike) -> Finding:
-        first, second = text(fact.data.get("first")) or "?", text(fact.data.get("second")) or "?"
-        how = HOW.get(text(fact.data.get("how")) or "", HOW["assigned"]).format(first=first)
+    def _untied(self, fact: UntiedFact) -> Finding:
+        first, second = fact.first or "?", fact.second or "?"
+        how = HOW.get(fact.how, HOW["assigned"]).format(first=first)
         module, _, param = second.rpartition(".")
         return self.finding(
             Severity.WARNING,
             message=f"{second} is no longer tied: it {how}"
-            if fact.data.get("how") != "copied"
+            if fact.how != "copied"
             else f"{second} {how}: they are equal at the start, but not tied",
             fix=f"model.{second} = model.{first}  # last, after every replacement",
-            site=Site(
-                module=module,
-                param=param,
-                root=text(fact.data.get("root")),
-                file=text(fact.data.get("file")),
-                line=whole(fact.data.get("line")),
-            ),
+            site=Site(module=module, param=param, root=fact.root, file=fact.file, line=fact.line),
             step=fact.step,
             evidence=Evidence(f"{first} and {second} are two parameters of the same shape"),
         )
 
-    def _loaded_in_part(self, fact: FactLike) -> Iterator[Finding]:
-        missing, unexpected = names(fact.data.get("missing")), names(fact.data.get("unexpected"))
-        keys = whole(fact.data.get("keys")) or 0
-        count = whole(fact.data.get("missing_count")) or len(missing)
+    def _loaded_in_part(self, fact: StateLoadedFact) -> Iterator[Finding]:
+        missing, unexpected, keys = fact.missing, fact.unexpected, fact.keys
+        count = fact.missing_count or len(missing)
         renamed = _renamed(missing, unexpected)
         fills = (keys - count) / max(keys, 1)
         if not keys or not unexpected or not (renamed or fills < self.matched):
@@ -94,19 +84,19 @@ class WeightsUntied(Check):
         prefix = f"; {renamed[0]} is called {renamed[1]} in the checkpoint" if renamed else ""
         yield self.finding(
             Severity.WARNING,
-            message=f"the checkpoint fills {keys - count} of {keys} entries of {fact.data.get('class')}; the "
+            message=f"the checkpoint fills {keys - count} of {keys} entries of {fact.kind}; the "
             f"rest keep their initial values{prefix}",
             fix=_rename(*renamed)
             if renamed
             else "model.load_state_dict(state)  # strict, and make the keys match",
-            site=Site(op="load", file=text(fact.data.get("file")), line=whole(fact.data.get("line"))),
+            site=Site(op="load", file=fact.file, line=fact.line),
             step=fact.step,
             evidence=evidence,
         )
 
 
-def _trained(run: RunView, fact: FactLike) -> bool:
-    known = run.parameters.get(text(fact.data.get("root")) or "")
+def _trained(run: RunView, fact: UntiedFact) -> bool:
+    known = run.parameters.get(fact.root)
     return known is not None and known.optimised
 
 

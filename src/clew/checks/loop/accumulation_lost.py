@@ -30,6 +30,7 @@ from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 
@@ -47,9 +48,9 @@ class AccumulationLost(Check):
     sustained: float = 0.8  # share of them that lose a backward; the last of an epoch may be complete
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        norms = dict(run.series("grad.norm"))
-        for site, series in run.series("grad.lost"):
-            later = series.finite().skip(1)  # the first step is where the optimizer gets known
+        norms = dict(run.series(signals.GRAD_NORM))
+        for site, series in run.series(signals.GRAD_LOST):
+            later = series.finite().skip(1)  # the optimizer is not known before its first step
             norm = norms.get(site)
             if len(later) < self.window or (norm is not None and norm.max == 0.0):
                 continue
@@ -69,5 +70,4 @@ class AccumulationLost(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("grad.lost")), default=0)
-        return None if most > self.window else f"needs {self.window + 1} sampled steps, has {most}"
+        return too_few(run.longest(signals.GRAD_LOST), self.window + 1, "sampled steps")

@@ -28,13 +28,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
+from clew.checks.evidence.learning_rate_evidence import scale_free
 from clew.checks.evidence.loop_facts import orders, per_step
-from clew.checks.evidence.rates.scale_free_optimizers import scale_free
-from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
 from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.facts.step_facts import BackwardFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -63,9 +63,9 @@ class AccumulationUnscaled(Check):
     sustained: float = 0.8  # share of the steps that have them; the last of an epoch may be alone
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        if any(f.data.get("closure") is True for f in run.facts("optimizer")) or _thrown_away(run):
+        if any(optimizer.closure for optimizer in run.optimizers) or _thrown_away(run):
             return
-        for site, series in run.series("loss", "train"):
+        for site, series in run.series(signals.LOSS, "train"):
             counts = per_step(series)
             several = counts.share_above(1.5)
             if len(counts) >= self.least and several >= self.sustained and self._is_mean(run, site):
@@ -91,17 +91,14 @@ class AccumulationUnscaled(Check):
 
     def _is_mean(self, run: RunView, site: Site) -> bool:
         ops = _ops(run, site)
-        sums = any(text(f.data.get("reduction")) not in (None, "mean") for f in run.facts("loss"))
+        sums = any(fact.reduction not in ("", "mean") for fact in run.known(LossFact))
         return bool(ops) and all(MEANS.fullmatch(op) for op in ops) and not sums
 
 
 def _ops(run: RunView, site: Site) -> list[str]:
     """The last operations of the losses at this `backward()` call."""
-    return [
-        text(f.data.get("op")) or ""
-        for f in run.facts("backward")
-        if (text(f.data.get("file")), whole(f.data.get("line"))) == (site.file, site.line)
-    ]
+    known = run.known(BackwardFact)
+    return [fact.op for fact in known if (fact.file, fact.line) == (site.file, site.line)]
 
 
 def _kinds(run: RunView, site: Site) -> list[Evidence]:
@@ -109,7 +106,7 @@ def _kinds(run: RunView, site: Site) -> list[Evidence]:
 
 
 def _thrown_away(run: RunView) -> bool:
-    return any(series.skip(1).median > 0 for _, series in run.series("grad.lost"))
+    return any(series.skip(1).median > 0 for _, series in run.series(signals.GRAD_LOST))
 
 
 def _from_loader(run: RunView) -> bool:
@@ -119,8 +116,8 @@ def _from_loader(run: RunView) -> bool:
 
 def _clipped(run: RunView) -> bool:
     """Whether clipping to a fixed norm makes the scale of the gradient irrelevant."""
-    limits = dict(run.series("clip.limit"))
+    limits = dict(run.series(signals.CLIP_LIMIT))
     return any(
         site in limits and series.share_above(limits[site].median) > 0.9
-        for site, series in run.series("clip.norm")
+        for site, series in run.series(signals.CLIP_NORM)
     )

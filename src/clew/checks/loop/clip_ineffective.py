@@ -31,11 +31,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
+from clew.checks.evidence.learning_rate_evidence import scale_free
 from clew.checks.evidence.loop_facts import letters, orders
-from clew.checks.evidence.rates.scale_free_optimizers import scale_free
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -51,10 +52,10 @@ class ClipIneffective(Check):
     least: int = 10  # clip calls; fewer may be a warm-up
     sustained: float = 0.9  # share of the steps with a clip call that have it in the wrong place
     factor: float = 100.0  # norm over limit; clipping in published recipes cuts by about ten at most
-    window: int = 50  # steps in which nearly every one is cut by that much
+    window: int = 50  # steps, nearly all of which must be cut by that much
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        clips = list(run.series("clip.limit"))
+        clips = list(run.series(signals.CLIP_LIMIT))
         if not clips or max(len(s) for _, s in clips) < self.least:
             return
         site = clips[0][0]
@@ -63,7 +64,7 @@ class ClipIneffective(Check):
             yield self._wrong_place(run, site, *misplaced)
             return
         limits = dict(clips)
-        for place, norm in run.series("clip.norm"):
+        for place, norm in run.series(signals.CLIP_NORM):
             if place in limits:
                 yield from self._nothing_to_clip(run, norm)
                 yield from self._far_too_low(run, norm, limits[place].median)
@@ -90,14 +91,14 @@ class ClipIneffective(Check):
                 Evidence(f"order of events in {usual.count} steps: {usual.pattern} ({LEGEND})"),
                 *(
                     s.evidence("norm of the clipped gradients")
-                    for place, s in run.series("clip.norm")
+                    for place, s in run.series(signals.CLIP_NORM)
                     if place == site
                 ),
             ],
         )
 
     def _nothing_to_clip(self, run: RunView, norm: Series) -> Iterator[Finding]:
-        used = [s for _, s in run.series("grad.norm") if s.median > 0]
+        used = [s for _, s in run.series(signals.GRAD_NORM) if s.median > 0]
         if len(norm) >= self.least and norm.max == 0.0 and used:
             yield self.finding(
                 Severity.WARNING,
@@ -128,8 +129,8 @@ class ClipIneffective(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("clip.limit")), default=self.least)
-        return None if most >= self.least else f"needs {self.least} clip calls, has {most}"
+        most = max((len(s) for _, s in run.series(signals.CLIP_LIMIT)), default=self.least)
+        return too_few(most, self.least, "clip calls")
 
 
 LEGEND = "f forward, b backward, c clip, u unscale, s step, z zero_grad"

@@ -27,10 +27,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import letters, optimizer_uses, orders
+from clew.checks.evidence.loop_facts import letters, optimizer_uses, orders, share_of_steps
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 
@@ -53,14 +54,15 @@ class MissingBackward(Check):
     sustained: float = 0.9  # share of the steps that have the same order of events
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        norms = dict(run.series("grad.norm"))
-        for site, present in run.series("grad.present"):
+        norms = dict(run.series(signals.GRAD_NORM))
+        for site, present in run.series(signals.GRAD_PRESENT):
             norm = norms.get(site)
             if norm is None or len(norm) < self.least or norm.max != 0.0:
                 continue
-            if self._share(run, "b") <= 1 - self.sustained and present.max == 0.0 and _nothing_moves(run):
+            with_backward = share_of_steps(run, lambda pattern: "b" in pattern)
+            if with_backward <= 1 - self.sustained and present.max == 0.0 and _nothing_moves(run):
                 yield self._never(run, norm)
-            elif self._cleared(run) >= self.sustained:
+            elif share_of_steps(run, _is_cleared) >= self.sustained:
                 yield self._cleared_too_early(norm)
 
     def _never(self, run: RunView, norm: Series) -> Finding:
@@ -88,21 +90,15 @@ class MissingBackward(Check):
             evidence=norm.evidence("gradient norm at the optimizer step"),
         )
 
-    def _share(self, run: RunView, letter: str) -> float:
-        known = orders(run)
-        return sum(o.count for o in known if letter in o.pattern) / max(sum(o.count for o in known), 1)
-
-    def _cleared(self, run: RunView) -> float:
-        known = orders(run)
-        hits = sum(o.count for o in known if CLEARED.search(letters(o.pattern)))
-        return hits / max(sum(o.count for o in known), 1)
-
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("grad.norm")), default=0)
-        return None if most >= self.least else f"needs {self.least} optimizer steps, has {most}"
+        return too_few(run.longest(signals.GRAD_NORM), self.least, "optimizer steps")
+
+
+def _is_cleared(pattern: str) -> bool:
+    return CLEARED.search(letters(pattern)) is not None
 
 
 def _nothing_moves(run: RunView) -> bool:
-    """An optimizer that needs no gradients changes its parameters all the same."""
+    """Whether no weight changes: an optimizer that needs no gradients would change them."""
     uses = [use for use in optimizer_uses(run) if use.stepped and use.with_grad == 0]
     return not uses or any(not use.changed for use in uses)

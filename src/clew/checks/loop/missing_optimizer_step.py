@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import optimizer_uses
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.facts.step_facts import OptimizerUseFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -41,8 +42,8 @@ class MissingOptimizerStep(Check):
 
     groups = ("loop-faults",)
 
-    backwards: int = 20  # without a step; more than most programs accumulate, and an epoch of few
-    phases: int = 200  # backwards after which an optimizer that waits for its phase has waited too long
+    backwards: int = 20  # without a step; more than most programs accumulate, and than a short epoch has
+    phases: int = 200  # the same, for an optimizer that may be waiting for its phase
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         uses = optimizer_uses(run)
@@ -55,7 +56,9 @@ class MissingOptimizerStep(Check):
 
     def _finding(self, run: RunView, use: OptimizerUseFact, some_step: bool) -> Finding:
         made = Site(op="step", file=use.file, line=use.line)
-        calls = [(site, series) for site, series in run.series("loss", "train") if site.op == "backward"]
+        calls = [
+            (site, series) for site, series in run.series(signals.LOSS, "train") if site.op == "backward"
+        ]
         site = made if some_step or not calls else calls[0][0]
         return self.finding(
             Severity.WARNING if some_step else Severity.ERROR,

@@ -66,7 +66,8 @@ class OptimizerStale(Check):
         model = run.module_name(Site(module="", root=known.root))
         groups = holders(missing, known.items)
         parts = listed([path or "parameters" for path, _ in groups])
-        what = f"none of its {use.held} is" if whole else f"{use.outside} of {use.held} are not"
+        verb = "is" if use.outside == 1 else "are"
+        what = f"none of its {use.held} is" if whole else f"{use.outside} of {use.held} {verb} not"
         return self.finding(
             Severity.ERROR if whole else Severity.WARNING,
             message=f"{use.kind} updates parameters that no forward uses: {what} in {model}, and "

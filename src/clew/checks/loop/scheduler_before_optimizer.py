@@ -37,7 +37,7 @@ class SchedulerBeforeOptimizer(Check):
     name = "scheduler-before-optimizer"
     needs = (signals.LR,)
 
-    steps: int = 2  # of the scheduler; a single one before training may set a first rate on purpose
+    steps: int = 2  # of the scheduler; a single one before training may set the first rate on purpose
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         if any(use.unscaled for use in optimizer_uses(run)):
@@ -58,7 +58,7 @@ class SchedulerBeforeOptimizer(Check):
                     site=Site(op="scheduler", file=known.step_file, line=known.step_line),
                     step=0,
                     evidence=[
-                        Evidence(f"scheduler.step() was called {known.early} time before the first update"),
-                        *(s.evidence("learning rate") for _, s in list(run.series("lr"))[:1]),
+                        Evidence("scheduler.step() was called once before the first update"),
+                        *(s.evidence("learning rate") for _, s in list(run.series(signals.LR))[:1]),
                     ],
                 )

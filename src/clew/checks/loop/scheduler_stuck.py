@@ -30,13 +30,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import orders, schedulers
+from clew.checks.evidence.loop_facts import schedulers, share_of_steps
 from clew.checks.run_view import RunView
 from clew.checks.series import BoolArray, Series
 from clew.checks.trainings import PHASE
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.step_facts import SchedulerFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 
@@ -52,12 +54,12 @@ class SchedulerStuck(Check):
     low: float = 1e-3  # of the highest rate; three tenfold decays, as usual, end at it
     low_share: float = 0.5  # of the run below that; usual schedules get there in the last tenth
     zero_share: float = 0.2  # of the run at exactly zero; a schedule ends at zero in its last steps
-    least: int = 20  # steps in which nothing is learned, or that a scheduler is not stepped in
+    least: int = 20  # steps in which nothing is learned, or in which a scheduler is not stepped
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         known = [s for s in schedulers(run) if not s.inner]
         if not any(s.kind == "ReduceLROnPlateau" for s in known):
-            for _, rate in run.series("lr"):
+            for _, rate in run.series(signals.LR):
                 yield from self._too_low(run, rate.finite(), known)
         for scheduler in known:
             yield from self._of_another(run, scheduler)
@@ -93,7 +95,7 @@ class SchedulerStuck(Check):
                 fix=f"scheduler = {known.kind}(optimizer, ...)  # after the optimizer is last created",
                 site=Site(op="scheduler", file=known.file, line=known.line),
                 step=0,
-                evidence=[s.evidence("learning rate") for _, s in list(run.series("lr"))[:1]],
+                evidence=[s.evidence("learning rate") for _, s in list(run.series(signals.LR))[:1]],
             )
 
     def _never_stepped(self, run: RunView, known: SchedulerFact) -> Iterator[Finding]:
@@ -107,27 +109,20 @@ class SchedulerStuck(Check):
                 fix="scheduler.step()  # after every epoch (or batch, if its arguments count batches)",
                 site=Site(op="scheduler", file=known.file, line=known.line),
                 step=0,
-                evidence=[s.evidence("learning rate") for _, s in list(run.series("lr"))[:1]],
+                evidence=[s.evidence("learning rate") for _, s in list(run.series(signals.LR))[:1]],
             )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("lr")), default=0)
-        return None if most >= self.least else f"needs {self.least} optimizer steps, has {most}"
+        return too_few(run.longest(signals.LR), self.least, "optimizer steps")
 
 
 def _trailing(hits: BoolArray) -> int:
-    """How many in a row, up to the end."""
+    """How many are true in a row, up to the end."""
     return int(len(hits) if hits.all() else np.argmin(hits[::-1]))
 
 
-def _per_batch(run: RunView) -> bool:
-    known = orders(run)
-    steps = sum(order.count for order in known)
-    return sum(order.count for order in known if "h" in order.pattern) >= 0.8 * max(steps, 1)
-
-
 def _fix(run: RunView, known: list[SchedulerFact]) -> str:
-    if known and _per_batch(run):
+    if known and share_of_steps(run, lambda pattern: "h" in pattern) >= 0.8:
         return (
             "scheduler.step()  # after every epoch, not after every batch; or count its arguments in batches"
         )
@@ -136,7 +131,9 @@ def _fix(run: RunView, known: list[SchedulerFact]) -> str:
 
 def _schedule(known: list[SchedulerFact]) -> list[Evidence]:
     return [
-        Evidence(f"{s.kind} created here, stepped {s.steps} times", site=Site(file=s.file, line=s.line))
+        Evidence(
+            f"{s.kind} created here, stepped {counted(s.steps, 'time')}", site=Site(file=s.file, line=s.line)
+        )
         for s in known[:2]
         if s.steps is not None
     ]

@@ -32,8 +32,11 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, series_at
+from clew.checks.evidence.loss_trend import pretrained
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -48,16 +51,16 @@ class InitialLossOffChance(Check):
     caused_by = ("activation-scale-off", "poor-initialisation", "loss-faults", "scale-faults")
 
     # Default initialisations of healthy programs start at 1.0 to 1.5 times chance.
-    times: float = 10.0  # first loss over that of chance, for classes: a warning
+    times: float = 10.0  # first loss over the loss at chance, for classes: a warning
     noticeable: float = 4.0  # the same, for advice
-    squared: float = 100.0  # the same for squared errors, where the scale of the targets is the user's
+    squared: float = 100.0  # the same for squared errors, where the user chooses the scale of the targets
     inventory: int = 4  # steps until it is known whether weights were loaded
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        if run.steps < self.inventory or _loaded(run):
+        if run.steps < self.inventory or pretrained(run):
             return
-        for site, values in run.series("loss_call.value", "train"):
-            chance = series_at(run, "loss_call.chance", site)
+        for site, values in run.series(signals.LOSS_CALL_VALUE, "train"):
+            chance = series_at(run, signals.LOSS_CALL_CHANCE, site)
             if chance is None or values.steps[0] != 0 or _constant_target(run, site):
                 continue
             at_start, even = _first(values), _first(chance)
@@ -88,9 +91,9 @@ class InitialLossOffChance(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        if _loaded(run):
+        if pretrained(run):
             return "weights were loaded: the first loss need not be at chance level"
-        return None if run.steps >= self.inventory else f"needs {self.inventory} steps, has {run.steps}"
+        return too_few(run.steps, self.inventory, "steps")
 
 
 def _first(series: Series) -> float:
@@ -99,10 +102,6 @@ def _first(series: Series) -> float:
     return float(np.min(values)) if np.isfinite(values).all() else math.nan
 
 
-def _loaded(run: RunView) -> bool:
-    return any(item.loaded for parameters in run.parameters.values() for item in parameters.items)
-
-
 def _constant_target(run: RunView, site: Site) -> bool:
-    spread = series_at(run, "target.std", site)
+    spread = series_at(run, signals.TARGET.std, site)
     return spread is not None and site.op not in CLASSES and spread.first(3).max == 0.0

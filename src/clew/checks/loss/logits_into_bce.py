@@ -30,7 +30,9 @@ from clew.checks.evidence.loss_inputs import outputs, sampled, series_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact, LossFailedFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -44,7 +46,7 @@ class LogitsIntoBce(Check):
     id = "LOSS005"
     name = "logits-into-bce"
     needs = (any_of(LossFact, OutputFact, LossFailedFact),)
-    scope = FIT
+    scope = TRAINING
 
     groups = ("loss-faults",)
     from_the_start = True
@@ -59,7 +61,7 @@ class LogitsIntoBce(Check):
                 yield self._refused(failure)
                 return
         for site, output in outputs(run, BCE):
-            series = series_at(run, "loss_input.ends", site)
+            series = series_at(run, signals.LOSS_INPUT_ENDS, site)
             if output.made_by != "clamp" or output.logged or series is None:
                 continue
             if len(series) >= self.samples and series.median > self.ends:
@@ -89,8 +91,8 @@ class LogitsIntoBce(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        seen = sampled(run, "loss_input.ends", BCE)
-        return None if not seen or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
+        seen = sampled(run, signals.LOSS_INPUT_ENDS, BCE)
+        return too_few(seen, self.samples, "batches") if seen else None
 
 
 def _out_of_range(failure: LossFailedFact) -> bool:

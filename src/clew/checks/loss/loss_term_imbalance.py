@@ -32,6 +32,7 @@ from clew.checks.evidence.loss_inputs import series_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -49,15 +50,15 @@ class LossTermImbalance(Check):
     caused_by = ("unnormalised-target", "unnormalised-input")
 
     # Weighted auxiliary terms of published recipes (0.01 to 1) make up one percent and more of the loss.
-    share: float = 0.005  # of the whole loss, that the drowned term makes up
-    unlearned: float = 0.6  # of the loss at chance, that it still has at the end
+    share: float = 0.005  # share of the whole loss that the small term makes up
+    unlearned: float = 0.6  # share of the loss at chance that it still has at the end
     window: int = 10  # recorded steps at the end that are checked; twice as many are needed
-    sustained: float = 0.9  # share of all steps in which it was drowned
+    sustained: float = 0.9  # share of all steps in which it was so small
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         if len(run.optimizers) > 1:
             return
-        shares = list(run.series("term.share"))
+        shares = list(run.series(signals.TERM_SHARE))
         for site, series in shares:
             if site.op in MEANT_SMALL or len(series) < 2 * self.window:
                 continue
@@ -66,9 +67,9 @@ class LossTermImbalance(Check):
 
     def _unlearned(self, run: RunView, site: Site) -> bool:
         """Still near chance; where that is not known, near where it began."""
-        values = series_at(run, "loss_call.value", site)
-        even = series_at(run, "loss_call.chance", site)
-        spread = series_at(run, "target.std", site)
+        values = series_at(run, signals.LOSS_CALL_VALUE, site)
+        even = series_at(run, signals.LOSS_CALL_CHANCE, site)
+        spread = series_at(run, signals.TARGET.std, site)
         if values is None or even is None or spread is None or spread.max == 0.0:
             return False
         limit = even.last(self.window).median
@@ -82,7 +83,7 @@ class LossTermImbalance(Check):
         lead_site, lead = max(shares, key=lambda pair: pair[1].median)
         known = lead.median > 0.5
         what = f"{lead_site.op} makes up {lead.median:.2%}" if known else "the other terms make up nearly all"
-        values = series_at(run, "term.value", site)
+        values = series_at(run, signals.TERM_VALUE, site)
         evidence = [series.evidence(f"share of the loss, {series.median:.2g}")]
         if values is not None:
             evidence.append(
@@ -104,7 +105,5 @@ class LossTermImbalance(Check):
     def unjudged(self, run: RunView) -> str | None:
         if len(run.optimizers) > 1:
             return "with several optimizers a small term may be intended"
-        counts = [len(s) for _, s in run.series("term.share")]
-        if not counts or max(counts) >= 2 * self.window:
-            return None
-        return f"needs {2 * self.window} sampled steps, has {max(counts)}"
+        most = run.longest(signals.TERM_SHARE)
+        return too_few(most, 2 * self.window, "sampled steps") if most else None

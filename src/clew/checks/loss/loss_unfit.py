@@ -29,11 +29,11 @@ from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, outputs, sampled, series_at
-from clew.checks.evidence.recorded_facts import text
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.wording import shaped
+from clew.checks.wording import shaped, too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact, LossFailedFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -45,27 +45,27 @@ PRETRAINED = (1000, 21841, 21843)  # outputs of ImageNet models
 class OutsideTargets:
     """Targets of a binary loss that are not between 0 and 1."""
 
-    share: float = 0.01  # of a binary loss's targets that are not between 0 and 1
+    share: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
 
     def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, Series]]:
         """The calls that get them in every batch, and their share."""
-        for site, series in run.series("target.outside"):
+        for site, series in run.series(signals.TARGET_OUTSIDE):
             if site.op in BINARY and len(series) >= samples and series.share_above(self.share) == 1.0:
                 yield site, series
 
 
 @dataclass(frozen=True)
 class ClassIndices:
-    """Whole numbers from 0 on, one per sample and all about as frequent, as targets of a regression loss."""
+    """Regression targets that are whole numbers from 0 on, one per sample, all about equally frequent."""
 
     # Labels that are equally frequent have the mean and spread of a uniform distribution; counts do not.
-    uniform: float = 0.2  # relative distance from these at most
-    fewest: int = 3  # classes: two may be the answers 0 and 1 of a squared loss
-    most: int = 100  # classes: more whole numbers are rather quantities
+    uniform: float = 0.2  # largest relative distance from these
+    fewest: int = 3  # classes; two may be the answers 0 and 1 of a squared loss
+    most: int = 100  # classes; more whole numbers are probably quantities
 
     def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, Series, float]]:
         """The calls that get them, the share of whole numbers, and the highest of them."""
-        for site, series in run.series("target.whole"):
+        for site, series in run.series(signals.TARGET_WHOLE):
             low, high = _range(run, site)
             enough = len(series) >= samples and series.share_below(1.0) == 0.0
             count_fits = low == 0.0 and self.fewest <= high + 1 <= self.most
@@ -75,7 +75,7 @@ class ClassIndices:
                 yield site, series, high
 
     def _are_uniform(self, run: RunView, site: Site, classes: float) -> bool:
-        mean, std = (series_at(run, f"target.{name}", site) for name in ("mean", "std"))
+        mean, std = (series_at(run, signal, site) for signal in (signals.TARGET.mean, signals.TARGET.std))
         if mean is None or std is None:
             return False
         middle, wide = (classes - 1) / 2, math.sqrt((classes**2 - 1) / 12)
@@ -87,12 +87,12 @@ class ClassIndices:
 class SpareOutputs:
     """The head of a pretrained model, with many more outputs than there are labels."""
 
-    times: float = 10.0  # times as many outputs of a pretrained size as there are labels, for advice
+    times: float = 10.0  # how many times more outputs than labels, for advice
 
     def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, OutputFact, Series]]:
         """The calls on such an output, and the highest label of each batch."""
         for site, output in outputs(run, CLASSES):
-            highest = series_at(run, "target.max", site)
+            highest = series_at(run, signals.TARGET.max, site)
             if highest is None or output.classes not in PRETRAINED or len(highest) < samples:
                 continue
             if (highest.max + 1) * self.times <= output.classes:
@@ -167,7 +167,7 @@ class LossUnfit(Check):
         return self.finding(
             Severity.WARNING,
             message=f"{site.op} on targets that look like class indices: {kind}0 to {highest:.0f}, each "
-            "about as frequent; classes have no order and no distance",
+            "about equally frequent; classes have no order and no distance",
             fix=f"nn.Linear(…, {highest + 1:.0f}) and nn.CrossEntropyLoss()(scores, target.long()); "
             "if they are quantities, ignore this",
             site=site,
@@ -187,8 +187,8 @@ class LossUnfit(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        seen = sampled(run, "target.whole", REGRESSION + BINARY)
-        return None if not seen or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
+        seen = sampled(run, signals.TARGET_WHOLE, REGRESSION + BINARY)
+        return too_few(seen, self.samples, "batches") if seen else None
 
 
 def _reason(failure: LossFailedFact) -> tuple[str, str] | None:
@@ -236,13 +236,12 @@ def _width(failure: LossFailedFact) -> int:
 
 
 def _range(run: RunView, site: Site) -> tuple[float, float]:
-    low, high = series_at(run, "target.min", site), series_at(run, "target.max", site)
+    low, high = series_at(run, signals.TARGET.min, site), series_at(run, signals.TARGET.max, site)
     return (low.min, high.max) if low is not None and high is not None else (math.nan, math.nan)
 
 
 def _integer_targets(run: RunView) -> set[tuple[str | None, int | None]]:
-    facts = [f.data for f in run.facts("loss") if (text(f.data.get("target_dtype")) or "").startswith("int")]
-    return {(call.file, call.line) for call in map(LossFact.read, facts)}
+    return {(c.file, c.line) for c in run.known(LossFact) if (c.target_dtype or "").startswith("int")}
 
 
 def _one_value_each(run: RunView, site: Site) -> bool:

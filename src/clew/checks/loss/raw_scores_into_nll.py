@@ -29,7 +29,9 @@ from clew.checks.evidence.loss_inputs import outputs, sampled, series_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -42,7 +44,7 @@ class RawScoresIntoNll(Check):
     id = "LOSS003"
     name = "raw-scores-into-nll"
     needs = (any_of(LossFact, OutputFact),)
-    scope = FIT
+    scope = TRAINING
 
     groups = ("loss-faults",)
     from_the_start = True
@@ -53,16 +55,16 @@ class RawScoresIntoNll(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, NLL):
-            series = series_at(run, "loss_input.logsum", site)
+            series = series_at(run, signals.LOSS_INPUT_LOGSUM, site)
             if output.classes == 1 or series is None or len(series) < self.samples:
                 continue
             if series.share_above(self.logsum) == 1.0 and not _other_axis(run, site, output):
                 yield self._finding(run, site, output, series)
 
     def _finding(self, run: RunView, site: Site, output: OutputFact, series: Series) -> Finding:
-        rows = series_at(run, "loss_input.simplex", site)
+        rows = series_at(run, signals.LOSS_INPUT_SIMPLEX, site)
         probabilities = rows is not None and rows.share_above(0.99) == 1.0
-        highest = series_at(run, "loss_input.max", site)
+        highest = series_at(run, signals.LOSS_INPUT.max, site)
         evidence = [
             series.evidence("|logsumexp| of the loss's input over the classes: 0 for log-probabilities")
         ]
@@ -82,13 +84,13 @@ class RawScoresIntoNll(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         calls = [o for _, o in outputs(run, NLL) if o.classes != 1]
-        seen = sampled(run, "loss_input.logsum", NLL)
-        return None if not calls or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
+        seen = sampled(run, signals.LOSS_INPUT_LOGSUM, NLL)
+        return too_few(seen, self.samples, "batches") if calls else None
 
 
 def _other_axis(run: RunView, site: Site, output: OutputFact) -> bool:
     """Normalised, but over another dimension than the classes: that is another fault."""
-    axis = series_at(run, "loss_input.axis", site)
+    axis = series_at(run, signals.LOSS_INPUT_AXIS, site)
     if axis is None or (axis.values == 1).all():
         return False
     whole = output.made_by in ("softmax", "log_softmax") and not output.picked and not output.clamped

@@ -29,7 +29,9 @@ from clew.checks.evidence.loss_inputs import last_layer, outputs, sampled, serie
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -42,7 +44,7 @@ class SigmoidBeforeBceWithLogits(Check):
     id = "LOSS004"
     name = "sigmoid-before-bce-with-logits"
     needs = (any_of(LossFact, OutputFact),)
-    scope = FIT
+    scope = TRAINING
 
     groups = ("loss-faults",)
     from_the_start = True
@@ -51,7 +53,8 @@ class SigmoidBeforeBceWithLogits(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, WITH_LOGITS):
-            low, high = (series_at(run, f"loss_input.{end}", site) for end in ("min", "max"))
+            low = series_at(run, signals.LOSS_INPUT.min, site)
+            high = series_at(run, signals.LOSS_INPUT.max, site)
             if (
                 output.made_by not in ("sigmoid", "hardsigmoid")
                 or output.logged
@@ -84,5 +87,5 @@ class SigmoidBeforeBceWithLogits(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        seen = sampled(run, "loss_input.max", WITH_LOGITS)
-        return None if not seen or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
+        seen = sampled(run, signals.LOSS_INPUT.max, WITH_LOGITS)
+        return too_few(seen, self.samples, "batches") if seen else None

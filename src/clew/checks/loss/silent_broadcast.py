@@ -49,8 +49,7 @@ class SilentBroadcast(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         seen: set[tuple[str | None, int | None]] = set()
-        for fact in run.facts("broadcast"):
-            case = BroadcastFact.read(fact.data, fact.step)
+        for case in run.known(BroadcastFact):
             if (case.file, case.line) not in seen and _mistaken(case):
                 seen.add((case.file, case.line))
                 yield self._finding(case)

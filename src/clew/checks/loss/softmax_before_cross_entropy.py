@@ -31,7 +31,9 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -42,7 +44,7 @@ class SoftmaxBeforeCrossEntropy(Check):
     id = "LOSS001"
     name = "softmax-before-cross-entropy"
     needs = (LossFact,)
-    scope = FIT
+    scope = TRAINING
     confidence = "certain"
 
     groups = ("loss-faults",)
@@ -53,7 +55,7 @@ class SoftmaxBeforeCrossEntropy(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         calls = _calls(run)
-        for site, series in run.series("loss_input.simplex"):
+        for site, series in run.series(signals.LOSS_INPUT_SIMPLEX):
             call = calls.get((site.file, site.line))
             if call and len(series) >= self.samples and series.share_below(self.simplex) == 0.0:
                 rows = series.finite()  # with one class there are no rows to judge: NaN
@@ -83,10 +85,8 @@ class SoftmaxBeforeCrossEntropy(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         calls = _calls(run)
-        counts = [len(s) for t, s in run.series("loss_input.simplex") if (t.file, t.line) in calls]
-        if not calls or max(counts, default=0) >= self.samples:
-            return None
-        return f"needs {self.samples} sampled batches, has {max(counts, default=0)}"
+        counts = [len(s) for t, s in run.series(signals.LOSS_INPUT_SIMPLEX) if (t.file, t.line) in calls]
+        return too_few(max(counts, default=0), self.samples, "sampled batches") if calls else None
 
 
 def _calls(run: RunView) -> dict[tuple[str | None, int | None], LossFact]:

@@ -31,8 +31,9 @@ from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, output
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
-from clew.checks.wording import shaped
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import shaped, too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
@@ -46,7 +47,7 @@ class WrongSoftmaxDim(Check):
     id = "LOSS006"
     name = "wrong-softmax-dim"
     needs = (any_of(LossFact, OutputFact),)
-    scope = FIT
+    scope = TRAINING
 
     groups = ("loss-faults",)
     from_the_start = True
@@ -55,7 +56,7 @@ class WrongSoftmaxDim(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, CLASSES + OTHERS):
-            axes = series_at(run, "loss_input.axis", site)
+            axes = series_at(run, signals.LOSS_INPUT_AXIS, site)
             if axes is None or len(axes) < self.samples or len(output.shape) < 2:
                 continue
             axis = _axis(output, axes)
@@ -77,8 +78,8 @@ class WrongSoftmaxDim(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        seen = sampled(run, "loss_input.axis", CLASSES)
-        return None if not seen or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
+        seen = sampled(run, signals.LOSS_INPUT_AXIS, CLASSES)
+        return too_few(seen, self.samples, "batches") if seen else None
 
 
 def _axis(output: OutputFact, axes: Series) -> int | None:

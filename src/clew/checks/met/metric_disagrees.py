@@ -29,10 +29,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES
-from clew.checks.evidence.metric_names import is_accuracy, is_held_out
+from clew.checks.evidence.metric_names import is_accuracy, is_held_out, logged_metrics
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -43,7 +44,7 @@ class MetricDisagrees(Check):
     id = "MET001"
     name = "metric-disagrees"
     needs = (LossFact,)
-    scope = FIT
+    scope = TRAINING
 
     caused_by = (
         "train-mode-in-evaluation",
@@ -79,7 +80,7 @@ class MetricDisagrees(Check):
         """The share of right answers at the only classification loss; with several it is not known which."""
         found = [
             (site, series.finite())
-            for site, series in run.series("prediction.accuracy", "train")
+            for site, series in run.series(signals.PREDICTION_ACCURACY, "train")
             if site.op in CLASSES + BINARY and len(series.finite()) >= self.window
         ]
         return found[0] if len(found) == 1 else None
@@ -87,12 +88,12 @@ class MetricDisagrees(Check):
     def _finding(
         self, run: RunView, site: Site, name: str, recent: Series, value: float, place: Site, seen: Series
     ) -> Finding:
-        losses = [s for t, s in run.series("loss_call.value", "train") if t == place]
+        loss = run.at_site(signals.LOSS_CALL_VALUE, place)
         evidence = [
             recent.evidence(f"{name} as logged"),
             seen.evidence(f"share of right answers in {place.op}, {seen.median:.0%}"),
         ]
-        if losses and (least := 1 - losses[0].last(self.window).median / math.log(2)) > value:
+        if loss is not None and (least := 1 - loss.last(self.window).median / math.log(2)) > value:
             evidence.append(Evidence(f"a loss this low means an accuracy of at least {least:.0%}"))
         return self.finding(
             Severity.WARNING,
@@ -105,16 +106,13 @@ class MetricDisagrees(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        names = [name for _, _, name in accuracies(run)]
-        if not names:
+        if not any(True for _ in accuracies(run)):
             return "no accuracy was logged: clew.log(accuracy=…)"
         return None if self._truth(run) is not None else f"needs {self.window} sampled batches of one loss"
 
 
 def accuracies(run: RunView) -> Iterator[tuple[Site, Series, str]]:
-    """Accuracies of training that were logged, by name."""
-    for signal in run.names("metric."):
-        name = signal.removeprefix("metric.")
+    """Accuracies of training that were logged, with their names."""
+    for name, site, series in logged_metrics(run):
         if is_accuracy(name) and not is_held_out(name):
-            for site, series in run.series(signal):
-                yield site, series, name
+            yield site, series, name

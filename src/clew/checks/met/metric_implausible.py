@@ -30,7 +30,7 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import lead_loss
-from clew.checks.evidence.metric_names import is_error, is_loss, is_share
+from clew.checks.evidence.metric_names import is_error, is_loss, is_share, logged_metrics
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -50,23 +50,21 @@ class MetricImplausible(Check):
 
     percent: float = 100.0  # a share's highest possible value
     tolerance: float = 1e-3  # of the range, for rounding
-    growing: int = 10  # logged values of a loss that only grows, at least
-    like_loss: float = 2.0  # factor within which its steps must be those of the training loss
+    growing: int = 10  # least number of logged values of a loss that only grows
+    like_loss: float = 2.0  # factor within which its growth per step must match the training loss
     # Chance makes a real share fall now and then, and a batch is a small part of the data.
-    steady: int = 40  # logged values of a share that never once falls, at least
-    creeping: float = 0.2  # the most that one of its values adds
+    steady: int = 40  # least number of logged values of a share that never falls
+    creeping: float = 0.2  # largest growth from one value to the next
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for signal in run.names("metric."):
-            name = signal.removeprefix("metric.")
-            for site, series in run.series(signal):
-                finite = series.finite()
-                if not len(finite):
-                    continue
-                if is_share(name) or is_error(name):
-                    yield from self._out_of_range(name, site, finite)
-                elif is_loss(name):
-                    yield from self._accumulates(run, name, site, finite)
+        for name, site, series in logged_metrics(run):
+            finite = series.finite()
+            if not len(finite):
+                continue
+            if is_share(name) or is_error(name):
+                yield from self._out_of_range(name, site, finite)
+            elif is_loss(name):
+                yield from self._accumulates(run, name, site, finite)
 
     def _highest(self, series: Series) -> float:
         """A share that creeps from below 1 past it without ever falling is a sum, not a percentage."""
@@ -111,4 +109,5 @@ class MetricImplausible(Check):
             )
 
     def unjudged(self, run: RunView) -> str | None:
-        return None if run.names("metric.") else "no metric was logged: clew.log(accuracy=…)"
+        logged = any(True for _ in logged_metrics(run))
+        return None if logged else "no metric was logged: clew.log(accuracy=…)"

@@ -31,19 +31,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.evidence.loop_facts import graphs
-from clew.checks.evidence.recorded_facts import rows, text, whole
+from clew.checks.evidence.recorded_facts import rows
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted, listed
+from clew.checks.wording import listed, too_few
+from clew.records import signals
 from clew.records.facts.experiment_facts import BatchSizeUnfitFact
 from clew.records.facts.model_facts import GraphFact
 from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 ONE_VALUE = "Expected more than 1 value per channel when training"  # torch's words
@@ -56,23 +58,20 @@ class BatchSizeUnfit(Check):
     needs = (any_of(GraphFact, IdleFact, BatchSizeUnfitFact),)
 
     steps: int = 10  # of training on single samples; fewer may be a test run
-    noisy: float = 10.0  # noise scale in batches, its lower bound; below, each step still says something
-    wasteful: float = 100.0  # batch in units of the noise scale, its upper bound, which may grow later
-    large: int = 1024  # samples; smaller batches cost little more than a few samples would
+    noisy: float = 10.0  # lower bound of the noise scale, in batches; below it, each step has some signal
+    wasteful: float = 100.0  # batch in units of the noise scale's upper bound, which may grow later
+    large: int = 1024  # samples; a smaller batch takes little more time than a few samples would
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for event in run.events("exception"):
-            if ONE_VALUE in (text(event.data.get("message")) or ""):
-                yield self._crash(text(event.data.get("user_file")), whole(event.data.get("user_line")))
+        for site in run.raised(ONE_VALUE):
+            yield self._crash(site)
         if run.steps >= self.steps:
             for graph in graphs(run):
                 yield from self._single_samples(run, graph)
         yield from self._by_noise(run)
 
     def _by_noise(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None:
-            return
+        data = run.experiment(self.name) or {}
         points = rows(data.get("points"))
         size, least = number(data.get("batch")), min((number(p.get("least")) for p in points), default=0.0)
         most = max((number(p.get("most")) for p in points), default=math.inf)
@@ -106,13 +105,13 @@ class BatchSizeUnfit(Check):
             confidence="possible",
         )
 
-    def _crash(self, file: str | None, line: int | None) -> Finding:
+    def _crash(self, site: Site) -> Finding:
         return self.finding(
             Severity.ERROR,
             message="batch normalisation got a single sample in training and can't compute a variance: "
             "usually the last batch of an epoch",
             fix="DataLoader(..., drop_last=True)",
-            site=Site(file=file, line=line, phase="train"),
+            site=replace(site, phase="train"),
             evidence=Evidence(f"torch: {ONE_VALUE}"),
         )
 
@@ -130,11 +129,11 @@ class BatchSizeUnfit(Check):
             step=graph.step,
             evidence=[
                 Evidence(f"in training mode with one sample: {listed([n.path for n in training], 8)}"),
-                *(s.evidence("samples in a step") for _, s in list(run.series("batch.size"))[:1]),
+                *(s.evidence("samples in a step") for _, s in list(run.series(signals.BATCH_SIZE))[:1]),
             ],
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+        if run.has(BatchSizeUnfitFact):
             return why_not(run, self.name)
-        return None if run.steps >= self.steps else f"needs {self.steps} steps, has {run.steps}"
+        return too_few(run.steps, self.steps, "steps")

@@ -31,7 +31,7 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.wording import listed
+from clew.checks.wording import listed, too_few
 from clew.records import signals
 from clew.records.facts.step_facts import ModeFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -48,7 +48,7 @@ class EvalModeInTraining(Check):
     window: int = 10  # sampled training steps in a row, all of them in evaluation mode
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for site, series in run.series("mode.training"):
+        for site, series in run.series(signals.MODE_TRAINING):
             modes = _per_step(series)
             recent = modes.last(self.window)
             root = run.key(site)[0]
@@ -83,8 +83,8 @@ class EvalModeInTraining(Check):
         return [(x.path, x.kind) for x in model.layers if x.mode_dependent] if model else []
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(_per_step(s)) for _, s in run.series("mode.training")), default=0)
-        return None if most >= self.window else f"needs {self.window} sampled training steps, has {most}"
+        most = max((len(_per_step(s)) for _, s in run.series(signals.MODE_TRAINING)), default=0)
+        return too_few(most, self.window, "sampled training steps")
 
 
 def _per_step(series: Series) -> Series:

@@ -36,9 +36,10 @@ from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import orders
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.wording import counted, listed
+from clew.checks.wording import listed
 from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 WITH_GRADIENTS = re.compile(r"\(df\)\+|dfdf")  # batches that go through the model and no further
@@ -50,13 +51,13 @@ class TrainModeInEvaluation(Check):
     name = "train-mode-in-evaluation"
     needs = (signals.EVENTS_PATTERN,)
 
-    steps: int = 10  # of training, before which it is too early to tell training from evaluation
-    often: float = 0.5  # share of the steps with such forwards above which they are part of training
+    steps: int = 10  # of training; earlier, training and evaluation can't be distinguished
+    often: float = 0.5  # share of the steps with such forwards; with more, they are part of training
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         if run.steps < self.steps:
             return
-        for site, modes in run.series("mode.evaluation"):
+        for site, modes in run.series(signals.MODE_EVALUATION):
             layers = _layers(run, site)
             sections = modes.since(1)  # before the first update: a trial forward, lazy layers
             bad = sections.values == 1.0
@@ -70,15 +71,15 @@ class TrainModeInEvaluation(Check):
         return len(np.unique(wrong.steps)) < self.often * run.steps or self._measures(run, wrong, 2)
 
     def _measures(self, run: RunView, wrong: Series, batches: int) -> bool:
-        """Whether a loss is taken of it, or a loader feeds it that many batches."""
-        losses = [s.steps for site, s in run.series("loss", "eval") if site.phase == "eval"]
+        """Whether a loss is computed in it, or a loader feeds it that many batches."""
+        losses = [s.steps for site, s in run.series(signals.LOSS, "eval") if site.phase == "eval"]
         measured = np.concatenate(losses) if losses else np.array([])
-        fed = [s for site, s in run.series("evaluation.batches") if site == wrong.site]
+        fed = [s for site, s in run.series(signals.EVALUATION_BATCHES) if site == wrong.site]
         near = np.isin(wrong.steps, measured) | np.isin(wrong.steps - 1, measured)
         return float(near.mean()) >= 0.5 or any(s.median >= batches for s in fed)
 
     def _finding(self, run: RunView, wrong: Series, sections: Series, layers: list[str]) -> Finding:
-        # A generator's samples, made to be looked at: torch's own GAN example does it in this mode.
+        # Samples of a generator, to look at: torch's own GAN example makes them in this mode.
         shown = len(run.optimizers) > 1 and not self._measures(run, wrong, 1)
         return self.finding(
             Severity.ADVICE if shown else Severity.WARNING,
@@ -95,7 +96,7 @@ class TrainModeInEvaluation(Check):
         """Evaluation with gradients enabled: batches that go through the model without a backward."""
         hits = [o for o in orders(run) if WITH_GRADIENTS.search(o.pattern) and "m" not in o.pattern]
         count = sum(o.count for o in hits)
-        roots = [site for site, modes in run.series("mode.training") if modes.min == 1.0]
+        roots = [site for site, modes in run.series(signals.MODE_TRAINING) if modes.min == 1.0]
         if not 2 <= count < self.often * run.steps or len(roots) != 1 or len(run.parameters) != 1:
             return
         layers = _layers(run, roots[0])

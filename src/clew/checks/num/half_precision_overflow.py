@@ -37,6 +37,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.number_formats import Format, layer_formats
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
@@ -55,12 +56,12 @@ class HalfPrecisionOverflow(Check):
 
     # A normalised layer's outputs rarely pass 100, and the outliers of large language models a few
     # thousand: 4 bits below the limit. The largest of a batch varies by a factor of two.
-    near: float = 2.0  # bits of headroom; less is too near whether or not the values still grow
-    approaching: float = 4.0  # bits; less is too near if it will be gone within `horizon`
+    near: float = 2.0  # bits of headroom; less is too little, whether or not the values still grow
+    approaching: float = 4.0  # bits of headroom; less is too little if it will be used up within `horizon`
     lost: float = 3.0  # bits of headroom lost since the start that show growth
-    horizon: float = 1.0  # length of the run so far, in which the rest would be used up
+    horizon: float = 1.0  # of the length of the run so far, in which the headroom would be used up
     window: int = 10  # sampled steps in the window; fewer means no verdict
-    sustained: float = 0.9  # share of the window that must be near
+    sustained: float = 0.9  # share of the window that must have too little
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found: list[tuple[float, int, Site, Series, Format, OverflowCourse | None]] = []
@@ -76,7 +77,7 @@ class HalfPrecisionOverflow(Check):
             yield self._finding(run, site, series, fmt, growing)
 
     def _will_reach(self, headroom: Series, course: OverflowCourse) -> bool:
-        """Growth so far that goes on, and would use up the rest soon."""
+        """Whether the values have grown steadily, and would use up the headroom soon."""
         if not course.is_steady or course.now >= self.approaching:
             return False
         if headroom.first(self.window // 2).median - course.now < self.lost:
@@ -107,12 +108,12 @@ class HalfPrecisionOverflow(Check):
     def unjudged(self, run: RunView) -> str | None:
         layers = [series for (_, series), _ in _half_layers(run)]
         most = max((len(series) for series in layers), default=self.window)
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(most, self.window, "sampled steps")
 
 
 @dataclass(frozen=True)
 class OverflowCourse:
-    """A line through the last headrooms. Samples get rare as a run goes on: the line goes on to its end."""
+    """A line through the last values of the headroom, extended from the last sample to the end of the run."""
 
     now: float  # bits, where the line is at the end of the run
     slope: float  # bits a step
@@ -140,8 +141,8 @@ def _half_layers(run: RunView) -> Iterator[tuple[tuple[Site, Series], Format]]:
     formats = layer_formats(run)
     if not formats:
         return
-    lows = {_key(site): series for site, series in run.series("activation.min")}
-    for site, high in run.series("activation.max"):
+    lows = {_key(site): series for site, series in run.series(signals.ACTIVATION.min)}
+    for site, high in run.series(signals.ACTIVATION.max):
         fmt, low = formats.get(_key(site)), lows.get(_key(site))
         if fmt is None or low is None or len(low) != len(high):
             continue

@@ -35,10 +35,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.number_formats import Format, histogram, layer_formats, parameter_formats, progress
+from clew.checks.evidence.number_formats import (
+    Format,
+    layer_formats,
+    parameter_formats,
+    progress,
+    share_below_bin,
+)
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
+from clew.records.facts.step_facts import PatternFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -54,21 +62,21 @@ class VanishedGradients:
     # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.
     zeros: float = 0.38  # share of a gradient's elements that are zero
     coarse: float = 0.8  # share of the other elements that are within `bits` of the smallest number
-    bits: int = 4  # above the smallest number: what has so few has one or two significant digits
+    bits: int = 4  # above the smallest number; a value with so few bits has one or two significant digits
 
     def find(self, run: RunView, window: int) -> list[Gradient]:
-        """Those at the edge of the format and those gone over it, the worst first."""
+        """The gradients at the edge of the format and below it, the worst first."""
         judged = [hit for hit in _half_gradients(run) if len(hit[1]) >= window]
         at_edge = {run.key(hit[0]) for hit in judged if self._at_edge(run, *hit, window)}
         if not at_edge and not _nothing_left(run, judged, window):
             return []
-        # A layer of nothing but zeros may be dead; beside one at the edge it has gone over it.
+        # A layer of nothing but zeros may be dead; next to one at the edge, it is below the edge.
         gone = {run.key(site) for site, zeros, _ in judged if zeros.last(window).min == 1}
         found = [hit for hit in judged if run.key(hit[0]) in at_edge | gone]
         return sorted(found, key=lambda hit: (-hit[1].last(window).median, run.depth(hit[0])))
 
     def _at_edge(self, run: RunView, site: Site, zeros: Series, fmt: Format, window: int) -> bool:
-        """Many zeros, and what is left has hardly a bit."""
+        """Whether there are many zeros, and the other elements have hardly any bits."""
         small = self._small(run, site, fmt)
         if small is None or zeros.last(window).median < self.zeros:
             return False
@@ -77,7 +85,7 @@ class VanishedGradients:
     def _small(self, run: RunView, site: Site, fmt: Format) -> Series | None:
         """The share of elements other than zero that are less than 2 ** bits of the smallest number."""
         first = round(math.log2(fmt.smallest)) + 24  # the bin that begins at the smallest number
-        return histogram(run, "gradient", site, first + self.bits) if first >= 0 else None
+        return share_below_bin(run, signals.GRADIENT, site, first + self.bits) if first >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -85,17 +93,17 @@ class RoundedUpdates:
     """Updates that disappear when they are added to a weight of 16 bits."""
 
     rounded: float = 0.8  # share of a 16-bit weight's elements that an update does not change
-    moved: float = 0.3  # share of zeros in the gradient that the above may not be explained by
-    stuck: float = 0.9  # of the first loss; below that the few updates that are left are doing their work
+    moved: float = 0.3  # share of zeros in the gradient; more of them explain why the weight does not change
+    stuck: float = 0.9  # share of the first loss; below it the few updates that are left are enough
 
     def find(self, run: RunView, course: float | None, window: int) -> Iterator[Update]:
-        """The weights that hardly change though they have gradients; `course` is what is left of the loss."""
+        """The weights that hardly change though they have gradients; `course` is the loss over its start."""
         if course is not None and course < self.stuck:
             return
         formats = parameter_formats(run)
-        for site, unchanged in run.series("update.zeros") if formats else ():
+        for site, unchanged in run.series(signals.UPDATE.zeros) if formats else ():
             fmt = formats.get(run.key(site))
-            gradient = run.of_parameter("gradient.zeros", run.key(site))
+            gradient = run.of_parameter(signals.GRADIENT.zeros, run.key(site))
             if fmt is None or gradient is None or len(unchanged) < window:
                 continue
             zero = gradient.last(window).median
@@ -111,7 +119,7 @@ class HalfPrecisionUnderflow(Check):
 
     groups = ("layer-faults",)
 
-    learned: float = 0.2  # of the first loss; below that training went well all the same
+    learned: float = 0.2  # share of the first loss; below it training works in spite of the format
     window: int = 5  # sampled steps in the window; fewer means no verdict
     gradients: VanishedGradients = field(default_factory=VanishedGradients)
     updates: RoundedUpdates = field(default_factory=RoundedUpdates)
@@ -129,7 +137,7 @@ class HalfPrecisionUnderflow(Check):
         share = zeros.last(self.window).median
         others = "the others are hardly above" if share < 1 else "all are below"
         evidence = [zeros.evidence(f"share of zeros in this gradient, {share:.0%} now")]
-        largest = run.of_parameter("gradient.max", run.key(site))
+        largest = run.of_parameter(signals.GRADIENT.max, run.key(site))
         if largest is not None and largest.max > 0:
             headroom = Series(
                 "gradient.headroom", site, largest.steps, np.log2(np.maximum(largest.values, 1e-45)) + 24
@@ -165,13 +173,13 @@ class HalfPrecisionUnderflow(Check):
     def unjudged(self, run: RunView) -> str | None:
         lengths = [len(zeros) for _, zeros, _ in _half_gradients(run)]
         most = max(lengths, default=self.window)
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(most, self.window, "sampled steps")
 
 
 def _half_gradients(run: RunView) -> Iterator[Gradient]:
-    """The zeros of every gradient that was computed in 16 bits, whatever it was then stored in."""
+    """The zeros of every gradient that was computed in 16 bits, even if it was stored in 32."""
     layers, parameters = layer_formats(run), parameter_formats(run)
-    for site, zeros in run.series("gradient.zeros") if layers or parameters else ():
+    for site, zeros in run.series(signals.GRADIENT.zeros) if layers or parameters else ():
         root, module, param = run.key(site)
         fmt = parameters.get((root, module, param)) or layers.get((root, module, None))
         if fmt is not None:
@@ -184,7 +192,7 @@ def _nothing_left(run: RunView, judged: Sequence[Gradient], window: int) -> bool
     Dead units or a saturated loss leave some: where nothing scales the loss, it is the format.
     """
     half = {run.key(site) for site, _, _ in judged}
-    everything = {run.key(site) for site, _ in run.series("gradient.zeros")}
+    everything = {run.key(site) for site, _ in run.series(signals.GRADIENT.zeros)}
     if _scales(run) or not half or half != everything:
         return False
     return all(zeros.last(window).median == 1 for _, zeros, _ in judged)
@@ -198,7 +206,7 @@ def _scaling(run: RunView) -> str:
 
 def _scales(run: RunView) -> bool:
     """Whether gradients are unscaled before they are used."""
-    return any("u" in str(fact.data.get("pattern", "")) for fact in run.facts("pattern"))
+    return any("u" in fact.pattern for fact in run.known(PatternFact))
 
 
 def _cast(fmt: Format) -> str:

@@ -36,23 +36,28 @@ accelerator the failure is noticed after the update, too late to replay the step
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.nan_culprit import CulpritReading, culprit_at, first_bad, growth, samples_of
-from clew.checks.evidence.recorded_facts import text
-from clew.checks.evidence.recorded_facts import text as as_text
+from clew.checks.evidence.nan_culprit import (
+    CulpritReading,
+    culprit_at,
+    first_bad,
+    growth,
+    replays_of,
+    samples_of,
+)
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.wording import counted, listed
+from clew.checks.wording import listed
 from clew.records import signals
-from clew.records.facts.nan_facts import NonFiniteFact
+from clew.records.facts.nan_facts import NonFiniteFact, ReproFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 _KINDS = {"nan": "NaN", "inf": "infinite"}
@@ -80,7 +85,7 @@ class NonFinite(Check):
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.known(NonFiniteFact)
         in_training = list(self._training(run, [r for r in found if r.where != "evaluation"]))
-        # What training has spoilt, evaluation shows: then it is no fault of its own.
+        # Evaluation also shows what training has spoilt: that is no fault of the evaluation.
         yield from in_training or (self._evaluation(run, r) for r in found if r.where == "evaluation")
 
     def _evaluation(self, run: RunView, report: NonFiniteFact) -> Finding:
@@ -90,20 +95,19 @@ class NonFinite(Check):
             Severity.WARNING,
             message=f"the loss of the evaluation at step {report.step} is {kind}, while training is finite",
             fix=_eval_fix(report),
-            site=next((s for s, _ in run.series("loss", "eval") if _same_line(s, report)), site),
+            site=next((s for s, _ in run.series(signals.LOSS, "eval") if _same_line(s, report)), site),
             step=report.step,
             evidence=[*_eval_evidence(run, report)],
         )
 
     def _training(self, run: RunView, reports: list[NonFiniteFact]) -> Iterator[Finding]:
-        losses = first_bad(run, "loss")
-        gradients = first_bad(run, "grad.norm")
+        losses = first_bad(run, signals.LOSS)
+        gradients = first_bad(run, signals.GRAD_NORM)
         steps = [r.step for r in reports] + [s for s, _ in (losses, gradients) if s is not None]
         if not steps:
             return
         step = min(steps)
-        found = [CulpritReading.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
-        if any(c.is_data is False for c in found):  # what the models were given was the program's own work
+        if any(c.is_data is False for c in replays_of(run, step)):  # the program itself made the bad inputs
             reports = [replace(r, bad_inputs=()) for r in reports]
         report = next((r for r in sorted(reports, key=lambda r: r.where != "loss") if r.step == step), None)
         in_loss = losses[0] == step or (report is not None and report.where == "loss")
@@ -116,7 +120,7 @@ class NonFinite(Check):
             message=_message(
                 step, in_loss, series, report, elsewhere.because if elsewhere else _because(run, culprit)
             ),
-            fix=culprit.fix if culprit else elsewhere.fix if elsewhere else _fix(report),
+            fix=culprit.fact.fix if culprit else elsewhere.fix if elsewhere else _fix(report),
             site=_site(run, series, report, culprit),
             step=step,
             evidence=[
@@ -125,7 +129,7 @@ class NonFinite(Check):
                 *_evidence(run, step, series, report, saved=elsewhere is None),
                 *growth(run, step, culprit, series),
             ],
-            confidence="likely" if culprit and not culprit.reproduced else None,
+            confidence="likely" if culprit and not culprit.fact.reproduced else None,
         )
 
     def _recovered(self, losses: Series | None) -> bool:
@@ -135,9 +139,8 @@ class NonFinite(Check):
 
 
 def _why_unnamed(run: RunView, step: int) -> str | None:
-    """Of the loss and of the gradients, the first that was looked at says it for both."""
-    reasons = [CulpritReading.read(f.step, f.data).reason for f in run.facts("culprit") if f.step == step]
-    return next((reason for reason in reasons if reason), None)
+    """Why a replay names no operation: what it says of the loss holds for the gradients, too."""
+    return next((c.fact.reason for c in replays_of(run, step) if c.fact.reason), None)
 
 
 def _because(run: RunView, culprit: CulpritReading | None) -> str | None:
@@ -194,10 +197,11 @@ def _eval_evidence(run: RunView, report: NonFiniteFact) -> Iterator[Evidence]:
         yield Evidence(f"the first time, predictions of {samples_of(report.samples, report.batch)}")
     if "target" in report.bad_inputs:
         yield Evidence("the targets contain non-finite values")
-    for site, series in run.series("loss", "eval"):
+    for site, series in run.series(signals.LOSS, "eval"):
         if _same_line(site, report):
             bad = len(series) - len(series.finite())
-            yield series.evidence(f"{bad} of {counted(len(series), 'evaluation')} are not finite")
+            verb = "is" if bad == 1 else "are"
+            yield series.evidence(f"{bad} of {counted(len(series), 'evaluation')} {verb} not finite")
 
 
 def _site(
@@ -208,7 +212,7 @@ def _site(
     if culprit and culprit.phase == "parameter" and not culprit.by_update and culprit.site.file:
         return run.locate(culprit.site)  # where it is used
     if culprit and culprit.phase == "parameter":  # the update did it
-        return next((site for site, _ in run.series("grad.norm", "train")), Site(op="step"))
+        return next((site for site, _ in run.series(signals.GRAD_NORM, "train")), Site(op="step"))
     if series is not None:
         return series.site
     return Site(file=report.file, line=report.line, phase="train") if report else Site()
@@ -235,19 +239,19 @@ def _evidence(
     reason = _why_unnamed(run, step)
     if reason is not None:
         yield Evidence(f"no operation is named: {reason}")
-    for fact in run.facts("repro"):
-        if saved and fact.step == step:
-            yield Evidence(_repro(fact.data))
+    for repro in run.known(ReproFact):
+        if saved and repro.step == step:
+            yield Evidence(_repro(repro))
 
 
-def _repro(data: Mapping[str, Any]) -> str:
-    """What the saved step is good for: it was tried before it is said to work."""
-    reason = as_text(data.get("reason")) or "the reason is unknown"
-    if not data.get("written"):
+def _repro(repro: ReproFact) -> str:
+    """Whether the step was saved, and whether a replay of it shows the failure again."""
+    reason = repro.reason or "the reason is unknown"
+    if not repro.written:
         return f"the step is not saved: {reason}"
-    if data.get("shown", True):
+    if repro.shown:
         return "the step is saved; replay it with: clew replay"
-    if data.get("shown") is None:
+    if repro.shown is None:
         return f"the step is saved, but was not replayed: {reason}"
     return f"the step is saved, but a replay does not show the failure: {reason}"
 
@@ -271,7 +275,7 @@ class Elsewhere:
     @property
     def fix(self) -> str:
         if self.culprit is not None:
-            return self.culprit.fix
+            return self.culprit.fact.fix
         return self.replay or f"look at the batch and the loss of rank {self.rank} at step {self.step}"
 
     def evidence(self) -> Iterator[Evidence]:
@@ -282,10 +286,10 @@ class Elsewhere:
 
 
 def first_elsewhere(run: RunView, step: int, in_loss: bool) -> Elsewhere | None:
-    """The process whose loss was bad before anything was so here."""
+    """The process whose loss was non-finite before anything was in this one."""
     found = []
     for rank, other in run.other_ranks.items():
-        bad, series = first_bad(other, "loss")
+        bad, series = first_bad(other, signals.LOSS)
         if bad is None or series is None or bad > step or (bad == step and in_loss):
             continue
         values = series.since(bad).values
@@ -297,9 +301,9 @@ def first_elsewhere(run: RunView, step: int, in_loss: bool) -> Elsewhere | None:
 
 
 def _replay(run: RunView, step: int) -> str | None:
-    for fact in run.facts("repro"):
-        path = text(fact.data.get("path"))
-        if fact.step == step and fact.data.get("written") and path:
-            shorter = os.path.relpath(path)
-            return f"clew replay {path if shorter.startswith(os.pardir) else shorter}"
+    """The command that runs the saved step again, if it was saved."""
+    for repro in run.known(ReproFact):
+        if repro.step == step and repro.written and repro.path:
+            shorter = os.path.relpath(repro.path)
+            return f"clew replay {repro.path if shorter.startswith(os.pardir) else shorter}"
     return None

@@ -34,6 +34,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.facts.model_facts import ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -75,7 +76,7 @@ class FrozenParameters(Check):
         )
 
     def _no_learning_rate(self, run: RunView) -> Iterator[Finding]:
-        for group in ("lr", *(f"lr.{n}" for n in range(1, 8))):
+        for group in (signals.LR.name, *(signals.LR_GROUP.member(n) for n in range(1, 8))):
             for site, rate in run.series(group):
                 if len(rate) < self.zero_steps or rate.max != 0.0:
                     continue
@@ -93,10 +94,10 @@ class FrozenParameters(Check):
 
     def _stuck(self, run: RunView) -> list[Series]:
         """Gradients of the parameters that got some and were never changed by them."""
-        moved = {run.key(site): s for site, s in run.series("update.norm")}
+        moved = {run.key(site): s for site, s in run.series(signals.UPDATE.norm)}
         return [
             gradient
-            for site, gradient in run.series("gradient.norm")
+            for site, gradient in run.series(signals.GRADIENT.norm)
             if (update := moved.get(run.key(site))) is not None
             and len(update) >= self.samples
             and update.max == 0.0
@@ -111,16 +112,15 @@ def _frozen(run: RunView, known: ParametersFact, p: ParameterRow) -> bool:
     layer = run.layer_of(Site(module=p.module, root=known.root))
     if layer and "Embedding" in layer.kind:
         return False
-    norms = run.of_parameter("weight.norm", (known.root, p.module, p.param))
+    norms = run.of_parameter(signals.WEIGHT.norm, (known.root, p.module, p.param))
     return norms is None or len(norms.finite()) == 0 or norms.min == norms.max
 
 
 def _since(run: RunView, known: ParametersFact, items: list[ParameterRow]) -> int:
-    """From when on they were frozen: the start, if they were so when first looked at."""
+    """The step from which on they are frozen: the first, if they were frozen in the first fact."""
     names = {p.name for p in items}
-    looks = run.known(ParametersFact)
-    own = [look for look in looks if look.root == known.root]
-    free = [n for n, look in enumerate(own) if any(p.requires_grad for p in look.items if p.name in names)]
+    own = [fact for fact in run.known(ParametersFact) if fact.root == known.root]
+    free = [n for n, fact in enumerate(own) if any(p.requires_grad for p in fact.items if p.name in names)]
     return own[free[-1] + 1].step if free and free[-1] + 1 < len(own) else 0
 
 

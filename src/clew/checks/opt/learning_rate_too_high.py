@@ -37,19 +37,27 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from clew.checks.base import Check
+from clew.checks.evidence.diverged_loss import Leap, LossBurst, LossDeparture, RateLeap
 from clew.checks.evidence.experiment_outcome import why_not
+from clew.checks.evidence.learning_rate_evidence import (
+    LargeUpdates,
+    LowerRateTrial,
+    RateTrial,
+    SteepStart,
+    optimizer_made,
+    typical,
+    weight_updates,
+    where,
+)
 from clew.checks.evidence.loss_trend import highest_rate, train_losses
-from clew.checks.evidence.rates.departed_loss import LossBurst, LossDeparture
-from clew.checks.evidence.rates.large_updates import LargeUpdates, SteepStart, typical, weight_updates
-from clew.checks.evidence.rates.rate_leap import Leap, RateLeap
-from clew.checks.evidence.rates.rate_trials import LowerRateTrial, RateTrial, where
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.experiment_facts import LearningRateTooHighFact
-from clew.records.finding import Evidence, Finding, Severity
+from clew.records.finding import Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class LearningRateTooHigh(Check):
         any_of(signals.LOSS, LearningRateTooHighFact),
         any_of(signals.UPDATE_RATIO, LearningRateTooHighFact),
     )
-    scope = FIT
+    scope = TRAINING
 
     groups = ("rate-faults", "step-size-faults")
     caused_by = (
@@ -73,7 +81,7 @@ class LearningRateTooHigh(Check):
     )
 
     window: int = 20  # losses, or sampled steps, at either end: enough for a steady median
-    patience: int = 50  # steps before a loss that stands still is reported; a warm-up may need some
+    patience: int = 50  # losses before one without progress is reported; a warm-up may need some
     updates: LargeUpdates = field(default_factory=LargeUpdates)
     loss: LossDeparture = field(default_factory=LossDeparture)
     burst: LossBurst = field(default_factory=LossBurst)
@@ -94,7 +102,7 @@ class LearningRateTooHigh(Check):
             yield from self._watched(run, losses)
 
     def _watched(self, run: RunView, losses: Sequence[Series]) -> Iterator[Finding]:
-        """Large updates, with a loss that went away or never got anywhere."""
+        """Large updates, with a loss that diverges or makes no progress."""
         weights = weight_updates(run)
         size, from_the_start = self.updates.size(weights, self.window)
         if not size or self.steep.is_in(run):
@@ -113,7 +121,7 @@ class LearningRateTooHigh(Check):
         return wrecked or self.loss.stands(loss, self.window)
 
     def clears(self, run: RunView) -> bool:
-        """Small steps throughout. Large ones with a loss that falls are no proof of either."""
+        """Only small steps rule it out; large ones with a falling loss prove nothing."""
         return self.updates.never(weight_updates(run))
 
     def _tried(self, run: RunView, trial: RateTrial) -> Finding:
@@ -140,7 +148,7 @@ class LearningRateTooHigh(Check):
             evidence=[
                 around.evidence("learning rate around that step"),
                 loss.evidence("loss"),
-                *_made(run),
+                *optimizer_made(run),
             ],
         )
 
@@ -149,11 +157,6 @@ class LearningRateTooHigh(Check):
     ) -> Finding:
         worst = max(weights, key=lambda s: typical([s.first(self.window).max]))
         site, rate = highest_rate(run)
-        evidence = [
-            loss.evidence("loss"),
-            worst.finite().evidence(f"change of {run.name(worst.site)} in one step, as a share of its size"),
-        ]
-        evidence += _made(run)
         at = f"learning rate {rate:.3g}" if rate else "the learning rate"
         return self.finding(
             severity,
@@ -161,7 +164,13 @@ class LearningRateTooHigh(Check):
             fix=_fix(rate, size),
             site=site,
             step=int(worst.steps[0]),
-            evidence=evidence,
+            evidence=[
+                loss.evidence("loss"),
+                worst.finite().evidence(
+                    f"change of {run.name(worst.site)} in one step, as a share of its size"
+                ),
+                *optimizer_made(run),
+            ],
         )
 
     def _course(self, loss: Series) -> str:
@@ -179,16 +188,9 @@ class LearningRateTooHigh(Check):
         trial = self.trial.read(run, self.name)
         if trial is not None and trial.warms_up:
             return "a schedule warms up to this learning rate, the experiment uses it from the first step on"
-        if run.experiment(self.name) is not None:
-            return None
-        if why_not(run, self.name) is not None:
+        if run.has(LearningRateTooHighFact):
             return why_not(run, self.name)
-        most = max((len(s) for s in train_losses(run)), default=0)
-        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
-
-
-def _made(run: RunView) -> list[Evidence]:
-    return [Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
+        return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")
 
 
 def _fix(rate: float | None, size: float) -> str:

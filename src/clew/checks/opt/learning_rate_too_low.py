@@ -35,15 +35,16 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import why_not
 from clew.checks.evidence.gradient_depth import is_weight
+from clew.checks.evidence.learning_rate_evidence import HigherRateTrial, RateTrial, optimizer_made, where
 from clew.checks.evidence.loss_trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
-from clew.checks.evidence.rates.rate_trials import HigherRateTrial, RateTrial, where
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.experiment_facts import LearningRateTooLowFact
-from clew.records.finding import Evidence, Finding, Severity
+from clew.records.finding import Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class LearningRateTooLow(Check):
         any_of(signals.UPDATE_RATIO, LearningRateTooLowFact),
         any_of(signals.LR, LearningRateTooLowFact),
     )
-    scope = FIT
+    scope = TRAINING
 
     groups = ("rate-faults",)
     caused_by = (
@@ -72,7 +73,7 @@ class LearningRateTooLow(Check):
     rose: float = 1.1  # the same, above which it is diverging
     patience: int = 50  # losses before the check runs
     samples: int = 10  # sampled steps of the weights
-    gradient: float = 1e-3  # over the weight; less than that and the gradient is what is too small
+    gradient: float = 1e-3  # over the weight; below it, the gradient is too small rather than the rate
     healthy: float = 1e-3  # the change to aim at
     trial: HigherRateTrial = field(default_factory=HigherRateTrial)
 
@@ -101,7 +102,7 @@ class LearningRateTooLow(Check):
         site, rate = highest_rate(run)
         if loss is None or len(loss) < self.patience or not rate or pretrained(run) or warming_up(run):
             return
-        third = len(loss) // 3  # where nothing moves, all that differs is noise: the more, the better
+        third = len(loss) // 3  # where nothing moves, only noise differs: more losses average it out
         start, end = start_and_end(loss, third, third)
         if not self.fell * start <= end <= self.rose * start or not self._gradients_arrive(run):
             return
@@ -122,34 +123,33 @@ class LearningRateTooLow(Check):
                 moving.evidence(
                     f"change of {run.name(moving.site)}, which changes most, as a share of its size"
                 ),
-                *(Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file),
+                *optimizer_made(run),
             ],
         )
 
     def _most_moving(self, run: RunView) -> Series | None:
-        ratios = [s.finite() for site, s in run.series("update.ratio") if is_weight(run, site)]
+        ratios = [s.finite() for site, s in run.series(signals.UPDATE_RATIO) if is_weight(run, site)]
         known = [s for s in ratios if len(s) >= self.samples]
         return max(known, key=_typical, default=None)
 
     def _gradients_arrive(self, run: RunView) -> bool:
-        for site, gradient in run.series("gradient.norm"):
-            weight = run.of_parameter("weight.norm", run.key(site)) if is_weight(run, site) else None
+        for site, gradient in run.series(signals.GRADIENT.norm):
+            weight = run.of_parameter(signals.WEIGHT.norm, run.key(site)) if is_weight(run, site) else None
             if weight is not None and gradient.median >= self.gradient * weight.median > 0:
                 return True
         return False
 
     def unjudged(self, run: RunView) -> str | None:
-        if run.experiment(self.name) is not None:
-            trial = self.trial.read(run, self.name)
-            if trial is not None and trial.bottomless:
-                return "the loss falls below zero, so its lowest value is unknown"
-            return "the weights were loaded: a low rate may be intended" if pretrained(run) else None
-        if why_not(run, self.name) is not None:
+        trial = self.trial.read(run, self.name)
+        if trial is not None and trial.bottomless:
+            return "the loss falls below zero, so its lowest value is unknown"
+        if run.experiment(self.name) is not None and pretrained(run):
+            return "the weights were loaded: a low rate may be intended"
+        if run.has(LearningRateTooLowFact):
             return why_not(run, self.name)
         if warming_up(run):
             return "the learning rate is still warming up"
-        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
-        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+        return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")
 
 
 def _typical(series: Series) -> float:

@@ -28,14 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import letters
-from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.evidence.loop_facts import letters, patterns
 from clew.checks.run_view import RunView
 from clew.checks.series import IntArray, Series
 from clew.checks.trainings import PHASE
-from clew.checks.wording import listed
+from clew.checks.wording import listed, too_few
 from clew.records import signals
-from clew.records.facts.step_facts import OptimizerFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -51,14 +49,13 @@ class MissingZeroGrad(Check):
     groups = ("loop-faults", "step-size-faults")
 
     least: int = 3  # stale steps; two may come from a warm-up pass before the loop
-    sustained: float = 0.9  # share of the steps since the second; below it the script does zero them
-
-    few: int = 2  # steps with a zero_grad() from which on it is told how rare they are
-    often: float = 0.5  # share of the steps with one, above which it must be for another optimizer
+    sustained: float = 0.9  # share of the steps since the second; with less, the script does clear them
+    few: int = 2  # steps with a zero_grad() that are needed to say how rare they are
+    often: float = 0.5  # share of the steps with one; with more, it is called on another optimizer
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for site, series in run.series("grad.stale"):
-            later = series.skip(1)  # at the first step there is nothing to be left over
+        for site, series in run.series(signals.GRAD_STALE):
+            later = series.skip(1)  # at the first step there are no earlier gradients
             stale = later.values == 1.0
             count = int(np.count_nonzero(stale))
             if count >= self.least and count >= self.sustained * len(later):
@@ -77,7 +74,7 @@ class MissingZeroGrad(Check):
                 )
 
     def _told(self, run: RunView, site: Site) -> tuple[str, str]:
-        """What is seen of the calls of zero_grad(), and the fix for that."""
+        """How often zero_grad() is called, and the fix for that."""
         clearing = _clearing(run)
         whose = _owner(run, site)
         if len(clearing) > self.often * run.steps and whose is not None:
@@ -96,13 +93,12 @@ class MissingZeroGrad(Check):
         return "gradients are never cleared", "optimizer.zero_grad()  # before loss.backward()"
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("grad.stale")), default=0)
-        return None if most > self.least else f"needs {self.least + 1} optimizer steps, has {most}"
+        return too_few(run.longest(signals.GRAD_STALE), self.least + 1, "optimizer steps")
 
 
 def _growth(run: RunView, site: Site) -> list[Evidence]:
-    """How the gradient norm went meanwhile, at the same `step()` call."""
-    norms: list[Series] = [s.finite() for other, s in run.series("grad.norm") if other == site]
+    """The gradient norm at the same `step()` call."""
+    norms: list[Series] = [s.finite() for other, s in run.series(signals.GRAD_NORM) if other == site]
     return [
         s.evidence(f"gradient norm from {s.values[0]:.3g} to {s.values[-1]:.3g}") for s in norms if len(s) > 1
     ]
@@ -110,7 +106,7 @@ def _growth(run: RunView, site: Site) -> list[Evidence]:
 
 @dataclass(frozen=True)
 class _Owner:
-    """Whose gradients: an optimizer as the user knows it."""
+    """An optimizer, as the user knows it."""
 
     kind: str
     model: str
@@ -118,21 +114,20 @@ class _Owner:
 
 
 def _clearing(run: RunView) -> IntArray:
-    """The steps in which zero_grad() is called, whoever's."""
-    known = {whole(f.data.get("id")): text(f.data.get("pattern")) or "" for f in run.facts("pattern")}
-    numbers = [n for n, pattern in known.items() if n is not None and "z" in letters(pattern)]
-    found = [s.steps[np.isin(s.values, numbers)] for _, s in run.series("events.pattern")]
+    """The steps in which zero_grad() is called on any optimizer."""
+    numbers = [n for n, pattern in patterns(run).items() if "z" in letters(pattern)]
+    found = [s.steps[np.isin(s.values, numbers)] for _, s in run.series(signals.EVENTS_PATTERN)]
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _owner(run: RunView, site: Site) -> _Owner | None:
-    """The optimizer that steps here, by when it first did; None if that fits several or none."""
-    rates = [s for other, s in run.series("lr") if other == site]
-    facts = [f for f in run.facts("optimizer") if rates and f.step == int(rates[0].steps[0])]
-    if len(facts) != 1 or len(run.optimizers) < 2:
+    """The optimizer that steps here, known by its first step; None if several have the same, or none."""
+    rates = [s for other, s in run.series(signals.LR) if other == site]
+    found = [o for o in run.optimizers if rates and o.step == int(rates[0].steps[0])]
+    if len(found) != 1 or len(run.optimizers) < 2:
         return None
-    index, made = whole(facts[0].data.get("index")), OptimizerFact.read(facts[0].data)
-    roots = [p.root for p in run.parameters.values() if any(item.optimizer == index for item in p.items)]
+    made = found[0]
+    roots = [p.root for p in run.parameters.values() if any(i.optimizer == made.index for i in p.items)]
     if not roots or made.line is None:
         return None
     return _Owner(made.kind, listed(roots), f"on line {made.line}")

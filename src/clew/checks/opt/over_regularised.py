@@ -39,13 +39,13 @@ from clew.checks.evidence.loss_trend import (
     eval_loss,
     highest_rate,
     only_loss,
-    optimizer_groups,
     start_and_end,
 )
-from clew.checks.evidence.recorded_facts import Data, names
+from clew.checks.evidence.recorded_facts import Data
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.experiment_facts import OverRegularisedFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -59,10 +59,10 @@ class DecayPull:
     """Weights that shrink because weight decay outweighs their gradient."""
 
     pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
-    shrunk: float = 0.7  # share of their first size that the weights have left
+    shrunk: float = 0.7  # share of their first size that is left of the weights
     stuck: float = 0.9  # share of its start that the loss still has
-    gone: float = 0.1  # of what the layers passed on at first, together; below, they pass on nothing
-    constant: float = 0.5  # the loss of what is left without weights, which may be below the start
+    gone: float = 0.1  # share of what all layers together passed on at first; below it, they pass on nothing
+    constant: float = 0.5  # share of the start that the loss still has where the weights pass on nothing
     window: int = 10  # sampled steps of the weights
 
     def shrinking(self, run: RunView, kept: float) -> Iterator[tuple[float, list[Series]]]:
@@ -70,29 +70,30 @@ class DecayPull:
 
         `kept` is the share of its start that the loss still has.
         """
-        for kind, group in optimizer_groups(run):
-            decay, rate = group.get("weight_decay"), group.get("lr")
-            if not isinstance(decay, float) or not isinstance(rate, float) or not decay > 0:
+        groups = ((optimizer.kind, group) for optimizer in run.optimizers for group in optimizer.groups)
+        for kind, group in groups:
+            decay, rate = group.weight_decay, group.lr
+            if not decay > 0:
                 continue
-            wanted = set(names(group.get("params")))
+            wanted = set(group.params)
             strong = [
                 weight
-                for site, weight in run.series("weight.norm")
+                for site, weight in run.series(signals.WEIGHT.norm)
                 if is_weight(run, site) and f"{site.module}.{site.param}" in wanted
                 if self._outweighs(run, site, weight, decay, rate if kind in DECOUPLED else 0.0)
             ]
-            weights = [weight for site, weight in run.series("weight.norm") if is_weight(run, site)]
+            weights = [weight for site, weight in run.series(signals.WEIGHT.norm) if is_weight(run, site)]
             gone = math.prod(self.left(weight) for weight in strong) <= self.gone
             if 2 * len(strong) > len(weights) and kept >= (self.constant if gone else self.stuck):
                 yield decay, strong
 
     def left(self, weight: Series) -> float:
-        """The share of its first size that a weight has left."""
+        """The share of its first size that is left of a weight."""
         return weight.last(self.window).median / float(weight.values[0])
 
     def _outweighs(self, run: RunView, site: Site, weight: Series, decay: float, rate: float) -> bool:
         """Whether the weight shrinks, and by its decay; `rate` is given where that acts on its own."""
-        other = run.of_parameter("update.norm" if rate else "gradient.norm", run.key(site))
+        other = run.of_parameter(signals.UPDATE.norm if rate else signals.GRADIENT.norm, run.key(site))
         if other is None or len(weight) < 2 * self.window or not weight.values[0] > 0:
             return False
         if not self.left(weight) <= self.shrunk:
@@ -110,7 +111,7 @@ class DropoutCost:
     dropped: float = 0.7  # dropout that may be blamed; 0.5 is common
     harder: float = 1.5  # training loss over evaluation loss
     held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
-    evaluations: int = 3  # that must show it
+    evaluations: int = 3  # evaluations that must show it
 
     def blamed(self, run: RunView, start: float, end: float) -> tuple[Dropout, Series] | None:
         """The strongest dropout and the evaluation loss, if it is to blame for a training loss."""
@@ -169,9 +170,9 @@ class OverRegularised(Check):
             yield self._by_dropout(run, loss, *blamed)
 
     def _tried(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        gains = data.get("gains") if data else None
-        if data is None or not isinstance(gains, dict):
+        data = run.experiment(self.name) or {}
+        gains = data.get("gains")
+        if not isinstance(gains, dict):
             return
         on, off = numbers(gains.get("on")), numbers(gains.get("off"))
         start, steps = number(data.get("start")), data.get("steps")
@@ -221,10 +222,9 @@ class OverRegularised(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+        if run.has(OverRegularisedFact):
             return why_not(run, self.name)
-        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
-        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+        return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")
 
 
 def _blamed(data: Data, without_decay: Sequence[float], possible: float) -> tuple[str, str, Site]:

@@ -31,9 +31,10 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.parameter_holders import holders
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted, listed
+from clew.checks.wording import listed
 from clew.records.facts.model_facts import ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 
 
@@ -46,7 +47,7 @@ class ParameterNotInOptimizer(Check):
 
     groups = ("wiring-faults",)
     from_the_start = True
-    # A model that was replaced or kept in a list shows as parameters that nobody updates.
+    # A model that was replaced, or is kept in a list, has parameters that no optimizer updates.
     caused_by = ("optimizer-stale", "module-not-registered")
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -62,9 +63,10 @@ class ParameterNotInOptimizer(Check):
         self, run: RunView, known: ParametersFact, missing: list[ParameterRow]
     ) -> Iterator[Finding]:
         missing = [p for p in missing if not (p.loaded and _has_new_part(known))]
+        held = sum(p.optimizer is not None for p in known.items)
+        verb, everything = "is" if held == 1 else "are", counted(len(known.items), "parameter")
         for module, items in holders(missing, known.items):
             site = Site(module=module, root=known.root, param=items[0].param if len(items) == 1 else None)
-            held = sum(p.optimizer is not None for p in known.items)
             yield self.finding(
                 Severity.WARNING,
                 message=f"{run.name(site)} gets gradients, but no optimizer updates "
@@ -74,9 +76,7 @@ class ParameterNotInOptimizer(Check):
                 step=known.step,
                 evidence=[
                     Evidence(f"not in an optimizer: {listed([p.name for p in items], 8)}"),
-                    Evidence(
-                        f"{held} of {counted(len(known.items), 'parameter')} are in an optimizer{_made(run)}"
-                    ),
+                    Evidence(f"{held} of {everything} {verb} in an optimizer{_made(run)}"),
                 ],
             )
 

@@ -33,7 +33,8 @@ from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import highest_rate, pretrained, warming_up
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 
@@ -56,7 +57,7 @@ class UpdateRatioOff(Check):
         signals.GRADIENT.norm,
         signals.WEIGHT.norm,
     )
-    scope = FIT
+    scope = TRAINING
 
     caused_by = (
         "half-precision-underflow",
@@ -73,8 +74,8 @@ class UpdateRatioOff(Check):
     fast: float = 0.1  # pace above which it jumps around
     gradient: float = 10.0  # factor by which its gradient may differ from the others'
     window: int = 20  # the last sampled steps
-    low: float = 1e-5  # pace of the whole model that is worth mentioning
-    high: float = 0.1  # the same, in the other direction
+    low: float = 1e-5  # pace of the whole model, below which it gets advice
+    high: float = 0.1  # the same, above which it gets advice
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         paces = self._paces(run)
@@ -89,9 +90,10 @@ class UpdateRatioOff(Check):
 
     def _paces(self, run: RunView) -> list[UpdatePace]:
         found = []
-        for site, series in run.series("update.ratio"):
+        for site, series in run.series(signals.UPDATE_RATIO):
             recent = series.finite().last(self.window)
-            g, w = (run.of_parameter(f"{name}.norm", run.key(site)) for name in ("gradient", "weight"))
+            g = run.of_parameter(signals.GRADIENT.norm, run.key(site))
+            w = run.of_parameter(signals.WEIGHT.norm, run.key(site))
             if not is_weight(run, site) or len(recent) < self.window or g is None or w is None:
                 continue
             size = w.last(self.window).median
@@ -136,11 +138,10 @@ class UpdateRatioOff(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("update.ratio")), default=0)
-        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+        return too_few(run.longest(signals.UPDATE_RATIO), self.window, "sampled steps")
 
 
 def _at_full_rate(run: RunView) -> bool:
     """Whether the learning rate is not at the end of a schedule that took it down."""
-    rates = [s.finite() for _, s in run.series("lr")]
+    rates = [s.finite() for _, s in run.series(signals.LR)]
     return all(len(r) and float(r.values[-1]) >= 0.5 * r.max for r in rates)

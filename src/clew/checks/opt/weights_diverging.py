@@ -33,7 +33,8 @@ from clew.checks.evidence.loss_trend import train_losses
 from clew.checks.evidence.parameter_holders import elements
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
@@ -48,7 +49,7 @@ class WeightsDiverging(Check):
         signals.LOSS,
         ModelFact,
     )
-    scope = FIT
+    scope = TRAINING
 
     caused_by = ("exploding-gradient", "step-size-faults", "scale-faults")
 
@@ -63,7 +64,9 @@ class WeightsDiverging(Check):
         bad = [loss for loss in train_losses(run) if self._worse(loss) or self._unbounded(loss)]
         if not bad:
             return
-        grown = [(self._grown(s), site, s) for site, s in run.series("weight.norm") if self._diverges(run, s)]
+        grown = [
+            (self._grown(s), site, s) for site, s in run.series(signals.WEIGHT.norm) if self._diverges(run, s)
+        ]
         for growth, _, series in sorted(grown, key=lambda hit: (-round(hit[0], 1), run.depth(hit[1]))):
             yield self._finding(run, series, growth, bad[0])
 
@@ -119,8 +122,7 @@ class WeightsDiverging(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("weight.norm")), default=0)
-        return None if most >= self.samples else f"needs {self.samples} sampled steps, has {most}"
+        return too_few(run.longest(signals.WEIGHT.norm), self.samples, "sampled steps")
 
 
 def _root(run: RunView, norms: Series) -> float:

@@ -33,10 +33,12 @@ from clew.checks.evidence.experiment_outcome import number, site_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.experiment_facts import MaskInvertedFact
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.signal_types import Signal
 from clew.records.site import Site
 
 TAKES_SEEN = "scaled_dot_product_attention"
@@ -48,11 +50,13 @@ Mask = tuple[Site, Series]  # the call that gets it, and what was found in each 
 class OppositeMask:
     """A mask that hides the real tokens and shows the padding."""
 
-    share: float = 0.99  # of padded samples whose mask is the exact opposite of their padding
+    share: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
 
     def find(self, run: RunView, samples: int) -> Iterator[Mask]:
         return (
-            (site, shares) for site, shares in _masks(run, "inverted", samples) if shares.min >= self.share
+            (site, shares)
+            for site, shares in _masks(run, signals.MASK_INVERTED, samples)
+            if shares.min >= self.share
         )
 
 
@@ -60,17 +64,21 @@ class OppositeMask:
 class EmptyMask:
     """A mask that hides all tokens of a sample that has some."""
 
-    share: float = 0.01  # of samples with real tokens of which all are hidden
+    share: float = 0.01  # share of samples with real tokens, all of which are hidden
 
     def find(self, run: RunView, samples: int) -> Iterator[Mask]:
-        return ((site, shares) for site, shares in _masks(run, "empty", samples) if shares.min > self.share)
+        return (
+            (site, shares)
+            for site, shares in _masks(run, signals.MASK_EMPTY, samples)
+            if shares.min > self.share
+        )
 
 
 @dataclass(frozen=True)
 class PaddingTrial:
-    """What noise on the embeddings must show: the padding acts on the output, and the tokens do not."""
+    """What noise on the embeddings must show: the output depends on the padding, not on the tokens."""
 
-    effect: float = 1e-3  # of the output's size, that noise on the padding must change in an experiment
+    effect: float = 1e-3  # share of the output's size that noise on the padding must change in an experiment
 
     def shows(self, effect: float, read: float, by_position: bool) -> bool:
         """`read` counts the tokens that change the output; `by_position`: there is one for every token."""
@@ -97,7 +105,7 @@ class MaskInverted(Check):
     def _recorded(self, run: RunView) -> Iterator[Finding]:
         for site, shares in self.opposite.find(run, self.samples):
             yield self._padding(run, site, shares)
-        for site, shares in _masks(run, "future_only", self.samples):
+        for site, shares in _masks(run, signals.MASK_FUTURE_ONLY, self.samples):
             if shares.min == 1.0:
                 yield self._future(site, shares)
         for site, shares in self.empty.find(run, self.samples):
@@ -124,7 +132,8 @@ class MaskInverted(Check):
         )
 
     def _padding(self, run: RunView, site: Site, series: Series) -> Finding:
-        share = next((s.median for t, s in run.series("mask.padding") if t == site), float("nan"))
+        padding = run.at_site(signals.MASK_PADDING, site)
+        share = padding.median if padding is not None else float("nan")
         call = "pooling" if site.op == "mul" else "attention"
         return self.finding(
             Severity.ERROR,
@@ -166,15 +175,13 @@ class MaskInverted(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        counts = [len(s) for _, s in run.series("mask.inverted")]
-        if not counts or max(counts) >= self.samples:
-            return None
-        return f"needs {self.samples} sampled forwards with a mask, has {max(counts)}"
+        most = run.longest(signals.MASK_INVERTED)
+        return too_few(most, self.samples, "sampled forwards with a mask") if most else None
 
 
-def _masks(run: RunView, signal: str, samples: int) -> Iterator[Mask]:
-    """The calls of which enough masks were looked at for this signal, and its known values."""
-    for site, series in run.series(f"mask.{signal}"):
+def _masks(run: RunView, signal: Signal, samples: int) -> Iterator[Mask]:
+    """The calls with enough samples of this signal, and its finite values."""
+    for site, series in run.series(signal):
         known = series.finite()
         if len(known) >= samples:
             yield site, known

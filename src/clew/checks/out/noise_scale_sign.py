@@ -29,6 +29,7 @@ from clew.checks.base import Check
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
@@ -48,7 +49,7 @@ class NoiseScaleSign(Check):
     sustained: float = 0.8  # share of them that must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for site, series in run.series("noise.negative"):
+        for site, series in run.series(signals.NOISE_NEGATIVE):
             if len(series) >= self.samples and series.share_above(self.negative) >= self.sustained:
                 yield self._finding(site, series)
 
@@ -64,7 +65,5 @@ class NoiseScaleSign(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        counts = [len(s) for _, s in run.series("noise.negative")]
-        if not counts or max(counts) >= self.samples:
-            return None
-        return f"needs {self.samples} sampled forwards with noise, has {max(counts)}"
+        most = run.longest(signals.NOISE_NEGATIVE)
+        return too_few(most, self.samples, "sampled forwards with noise") if most else None

@@ -31,7 +31,9 @@ from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, last_l
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -67,7 +69,7 @@ class OutputActivationUnfit(Check):
     id = "OUT001"
     name = "output-activation-unfit"
     needs = (any_of(LossFact, OutputFact),)
-    scope = FIT
+    scope = TRAINING
 
     groups = ("loss-faults",)
     from_the_start = True
@@ -78,7 +80,7 @@ class OutputActivationUnfit(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, CLASSES + BINARY + REGRESSION):
-            low = series_at(run, "loss_input.min", site)
+            low = series_at(run, signals.LOSS_INPUT.min, site)
             if output.logged or low is None or len(low) < self.samples:
                 continue
             reason = self._reason(run, site, output)
@@ -98,7 +100,7 @@ class OutputActivationUnfit(Check):
         if output.kind.endswith("with_logits") and made in ("softmax", "relu"):
             return Severity.ERROR, f"{output.kind} gets the output of a {made}, but takes raw scores", None
         if output.kind in REGRESSION and made in RANGES:
-            outside = series_at(run, "target.outside", site)
+            outside = series_at(run, signals.TARGET_OUTSIDE, site)
             if outside is not None and outside.median > self.outside:
                 return (
                     Severity.ERROR,
@@ -118,7 +120,7 @@ class OutputActivationUnfit(Check):
         seen: Series | None,
     ) -> Finding:
         layer = last_layer(run, LAYERS.get(output.made_by, ""))
-        values = series_at(run, "loss_input.max", site)
+        values = series_at(run, signals.LOSS_INPUT.max, site)
         evidence = [] if seen is None else [seen.evidence("share of targets that the activation can't reach")]
         if values is not None:
             evidence.append(values.evidence(f"largest value that {site.op} gets"))
@@ -136,8 +138,7 @@ class OutputActivationUnfit(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        seen = max((len(s) for _, s in run.series("loss_input.min")), default=0)
-        return None if seen >= self.samples else f"needs {self.samples} sampled batches, has {seen}"
+        return too_few(run.longest(signals.LOSS_INPUT.min), self.samples, "sampled batches")
 
 
 def _one_unit(output: OutputFact) -> bool:

@@ -30,10 +30,16 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import CLASSES, REGRESSION, series_at
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
+
+FIX = (
+    "fix the other findings first; then try a lower learning rate or normalised input; to test: "
+    "clew check --only input-ignored,cannot-overfit-batch train.py"
+)
 
 
 @dataclass(frozen=True)
@@ -41,25 +47,25 @@ class PredictionCollapse(Check):
     id = "OUT002"
     name = "prediction-collapse"
     needs = (LossFact,)
-    scope = FIT
+    scope = TRAINING
 
     caused_by = ("learning-faults", "labels-misaligned", "non-finite", "loss-term-imbalance")
 
-    settled: int = 100  # steps after which a model that learns tells samples apart
+    settled: int = 100  # steps, after which a model that learns predicts different values
     window: int = 8  # recorded steps at the end, all of which must show it
-    span: int = 50  # steps that the window covers at least
+    span: int = 50  # least number of steps that the window covers
     same: float = 0.999  # share of a batch with the same predicted class
-    balanced: float = 0.8  # share of the most frequent class of the targets, at most
-    many: int = 20  # classes; beyond, the most frequent one is all that is known for five times as long
-    # Where there is nothing to learn, the noise of training alone spreads predictions by a few percent.
+    balanced: float = 0.8  # largest share of the most frequent class of the targets
+    many: int = 20  # classes; with more, a model predicts only the most frequent one for five times as long
+    # If there is nothing to learn, the noise of training alone spreads predictions by a few percent.
     spread: float = 0.02  # of the targets' standard deviation over a batch
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for site, series in run.series("prediction.top_share", "train"):
+        for site, series in run.series(signals.PREDICTION_TOP_SHARE, "train"):
             recent = self._recent(series, self.settled * (5 if _classes(run, site) > self.many else 1))
             if recent is not None and recent.min >= self.same and self._should_differ(run, site):
                 yield self._one_class(site, series, recent)
-        for site, series in run.series("prediction.spread", "train"):
+        for site, series in run.series(signals.PREDICTION_SPREAD, "train"):
             recent = self._recent(series, self.settled)
             if recent is not None and site.op in REGRESSION and recent.max < self.spread:
                 yield self._constant(site, series, recent)
@@ -77,15 +83,14 @@ class PredictionCollapse(Check):
         return recent
 
     def _should_differ(self, run: RunView, site: Site) -> bool:
-        target = series_at(run, "prediction.target_top_share", site)
+        target = series_at(run, signals.PREDICTION_TARGET_TOP_SHARE, site)
         return target is not None and target.last(self.window).max < self.balanced
 
     def _one_class(self, site: Site, series: Series, recent: Series) -> Finding:
         return self.finding(
             Severity.WARNING,
             message="the model predicts the same class for every sample",
-            fix="fix the other findings first; then try a lower learning rate or normalised input; to test: "
-            "clew check --only input-ignored,cannot-overfit-batch train.py",
+            fix=FIX,
             site=site,
             step=series.onset(series.values >= self.same),
             evidence=recent.evidence("share of the batch with the same predicted class"),
@@ -96,20 +101,21 @@ class PredictionCollapse(Check):
             Severity.WARNING,
             message=f"the model predicts nearly the same number for every sample: predictions vary "
             f"{recent.median:.2g} times as much as the targets",
-            fix="fix the other findings first; then try a lower learning rate or normalised input; to test: "
-            "clew check --only input-ignored,cannot-overfit-batch train.py",
+            fix=FIX,
             site=site,
             step=series.onset(series.values < self.spread),
             evidence=recent.evidence("standard deviation of the predictions divided by that of the targets"),
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        last = max((int(s.steps[-1]) for _, s in run.series("prediction.top_share")), default=self.settled)
+        last = max(
+            (int(s.steps[-1]) for _, s in run.series(signals.PREDICTION_TOP_SHARE)), default=self.settled
+        )
         return None if last >= self.settled else f"is checked from step {self.settled} on"
 
 
 def _classes(run: RunView, site: Site) -> int:
-    """How many classes the loss call tells apart."""
+    """The number of classes of the loss call."""
     calls = run.known(LossFact)
     here = [c.classes or 0 for c in calls if (c.kind, c.file, c.line) == (site.op, site.file, site.line)]
     return max(here, default=0) if site.op in CLASSES else 2

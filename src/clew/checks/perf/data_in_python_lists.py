@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import Data, text, whole
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
@@ -34,13 +33,13 @@ from clew.checks.evidence.speed_gains import (
     duration,
     expected,
     loadings,
-    number,
     of_step,
     times,
     worth,
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.profile_facts import KeptDataFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -60,7 +59,7 @@ class DataInPythonLists(Check):
         yield from found or self._kept(run, costs)
 
     def _built(self, run: RunView, costs: Costs) -> Iterator[Finding]:
-        """Seen: calls of `torch.tensor` on lists of numbers."""
+        """Measured: calls of `torch.tensor` on lists of numbers."""
         for built in built_tensors(run, "numbers"):
             gain = costs.gain((built.share - built.needed) * costs.step)
             severity = worth(gain)
@@ -79,22 +78,22 @@ class DataInPythonLists(Check):
                 )
 
     def _kept(self, run: RunView, costs: Costs) -> Iterator[Finding]:
-        """Estimated: lists that the workers' dataset holds."""
+        """Estimated: lists in the dataset of the workers."""
         by_loader = {loading.loader.index: loading for loading in loadings(run)}
-        for fact in run.facts("profile.kept"):
-            loading = by_loader.get(whole(fact.data.get("loader")) or 0)
-            if fact.data.get("of") == "list" and loading is not None and loading.loader.workers:
-                yield from self._attribute(costs, loading, fact.data)
+        for fact in run.known(KeptDataFact):
+            loading = by_loader.get(fact.loader or 0)
+            if fact.of == "list" and loading is not None and loading.loader.workers:
+                yield from self._attribute(costs, loading, fact)
 
-    def _attribute(self, costs: Costs, loading: Loading, data: Data) -> Iterator[Finding]:
-        each = number(data.get("seconds")) - number(data.get("needed"))
-        batches = max(loading.number("batches"), 1.0)
-        saved = each * loading.number("samples") * batches / loading.loader.workers
+    def _attribute(self, costs: Costs, loading: Loading, kept: KeptDataFact) -> Iterator[Finding]:
+        each = (kept.seconds or 0.0) - (kept.needed or 0.0)
+        batches = max(loading.seen.batches, 1.0)
+        saved = each * loading.seen.samples * batches / loading.loader.workers
         gain = costs.gain(min(saved, costs["data"]))
         severity = worth(gain)
         if severity is None:
             return
-        name, items = text(data.get("attribute")), whole(data.get("items")) or 0
+        name, items = kept.attribute, kept.items
         where = f"{loading.loader.dataset}.{name}"
         yield self.finding(
             severity,
@@ -104,6 +103,6 @@ class DataInPythonLists(Check):
             site=loading.made,
             evidence=[
                 expected(gain, f"{duration(each)} for each sample of a batch"),
-                Evidence(f"{whole(data.get('numbers')) or 0:,} numbers in each of {items:,} lists"),
+                Evidence(f"{kept.numbers:,} numbers in each of {items:,} lists"),
             ],
         )

@@ -26,14 +26,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import rows, shape, text
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
     costs_of,
     expected,
     loadings,
-    number,
     of_step,
     size,
     times,
@@ -41,6 +39,7 @@ from clew.checks.evidence.speed_gains import (
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 
@@ -53,8 +52,8 @@ class DoublePrecision(Check):
 
     groups = ("loading-faults",)
 
-    wide: float = 0.5  # share of a model's parameters in float64 from which on it computes in it
-    touched: float = 2.5  # times that a batch's bytes are read or written for its being too wide
+    wide: float = 0.5  # share of the parameters in float64, from which on the model computes in it
+    touched: float = 2.5  # how often the bytes of a batch are read or written because it is too wide
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
@@ -68,12 +67,9 @@ class DoublePrecision(Check):
                 yield from self._batches(costs, loading)
 
     def _model(self, costs: Costs, site: Site) -> Iterator[Finding]:
-        """Half of the time that the processor truly computes: what is overhead stays."""
+        """Float32 saves half of the time that the processor computes; the overhead stays."""
         timed = [m for m in costs.profile.modules if m.roof is not None]
-        # Steps that are looked at in detail take longer than others.
-        detailed = costs.profile.detailed_step
-        scale = min(costs.step / detailed, 1.0) if detailed > 0 else 1.0
-        own = scale * sum(m.self_forward + m.self_backward for m in timed)
+        own = costs.detailed_scale * sum(m.self_forward + m.self_backward for m in timed)
         # The roof is that of float32, of which float64 reaches half at best.
         busy = 2 * sum((m.roof or 0.0) * (m.self_forward + m.self_backward) for m in timed)
         busy = min(busy / own, 1.0) if own > 0 else 0.0
@@ -92,15 +88,14 @@ class DoublePrecision(Check):
             )
 
     def _batches(self, costs: Costs, loading: Loading) -> Iterator[Finding]:
-        wide = [p for p in rows(loading.seen.get("parts")) if p.get("dtype") == "float64"]
-        count = sum(number(p.get("bytes")) for p in wide)
+        wide = [part for part in loading.seen.parts if part.dtype == "float64"]
+        count = sum(part.bytes for part in wide)
         speed = costs.profile.roof.bytes if costs.profile.roof is not None else 0.0
         if not count or not speed > 0:
             return
-        gain = costs.gain(self.touched * count * max(loading.number("batches"), 1.0) / speed)
+        gain = costs.gain(self.touched * count * max(loading.seen.batches, 1.0) / speed)
         severity = worth(gain)
         if severity is not None:
-            shapes = shape(wide[0].get("shape")) or ()
             yield self.finding(
                 severity,
                 message=f"batches arrive in float64 for a network in float32; a step would be about "
@@ -109,20 +104,19 @@ class DoublePrecision(Check):
                 site=loading.made,
                 evidence=[
                     expected(gain, f"{size(count)} in every batch, half of it unnecessary"),
-                    Evidence(f"float64 {shapes}"),
+                    Evidence(f"float64 {wide[0].shape}"),
                 ],
             )
 
 
 def _double_share(run: RunView) -> tuple[float, Site]:
-    """Of the trained parameters' numbers, and the first model that has any."""
+    """The share of the parameters in float64, and the first model that has any."""
     total = double = 0
     place = Site()
-    for fact in run.facts("model"):
-        for parameter in rows(fact.data.get("parameters")):
-            count = int(number(parameter.get("numel")))
-            total += count
-            if text(parameter.get("dtype")) in ("float64", "torch.float64"):
-                double += count
-                place = place if place.root else Site("", root=text(fact.data.get("root")))
+    for fact in run.known(ModelFact):
+        for parameter in fact.parameters:
+            total += parameter.numel
+            if parameter.dtype in ("float64", "torch.float64"):
+                double += parameter.numel
+                place = place if place.root else Site("", root=fact.root)
     return (double / total if total else 0.0), place

@@ -27,11 +27,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.speed_gains import attempts, duration, expected, helped, times, times_faster, worth
+from clew.checks.evidence.speed_gains import duration, only_model, times, tried, why_not_tried, worthwhile
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
+from clew.records.plural import counted
 from clew.records.site import Site
 from clew.records.tried_changes import COMPILE, Attempt
 
@@ -43,29 +43,17 @@ class EagerOverhead(Check):
     needs = (ProfileFact,)
     confidence = "certain"
 
-    most_breaks: int = 4  # places named at which the graph breaks
+    most_breaks: int = 4  # graph breaks that are named
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for attempt in attempts(run, COMPILE):
-            gain = times_faster(attempt)
-            severity = worth(gain) if helped(attempt) else None
-            if severity is not None:
-                yield self.finding(
-                    severity,
-                    message=f"compiled, a step is {times(gain)} as fast{_after(attempt)}",
-                    fix="model = torch.compile(model), before the training loop",
-                    site=Site("", root=next(iter(run.models), None)),
-                    evidence=[
-                        expected(
-                            gain,
-                            f"{duration(attempt.after)} instead of {duration(attempt.before)} per step on a "
-                            f"snapshot, over {attempt.rounds} rounds",
-                            measured=True,
-                        ),
-                        *_agreement(attempt),
-                        *self._breaks(attempt),
-                    ],
-                )
+        for attempt, gain, severity in worthwhile(run, COMPILE):
+            yield self.finding(
+                severity,
+                message=f"compiled, a step is {times(gain)} as fast{_after(attempt)}",
+                fix="model = torch.compile(model), before the training loop",
+                site=only_model(run),
+                evidence=[tried(attempt), *_agreement(attempt), *self._breaks(attempt)],
+            )
 
     def _breaks(self, attempt: Attempt) -> Iterator[Evidence]:
         """Where the compiler went back to Python."""
@@ -76,17 +64,14 @@ class EagerOverhead(Check):
             yield Evidence(f"and {counted(rest, 'further break')}")
 
     def unjudged(self, run: RunView) -> str | None:
-        tried = attempts(run, COMPILE)
-        return (tried[0].reason or None) if tried else "not tried: clew profile --try"
+        return why_not_tried(run, COMPILE)
 
 
 def _after(attempt: Attempt) -> str:
     steps = attempt.pays_after
-    return (
-        ""
-        if steps is None
-        else f"; compiling takes {duration(attempt.once)}, which pays off after {steps:,.0f} steps"
-    )
+    if steps is None:
+        return ""
+    return f"; compiling takes {duration(attempt.once)}, which pays off after {steps:,.0f} steps"
 
 
 def _agreement(attempt: Attempt) -> Iterator[Evidence]:

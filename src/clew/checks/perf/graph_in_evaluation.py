@@ -26,12 +26,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import Data, text, whole
-from clew.checks.evidence.speed_gains import attempts, expected, helped, number, size, times, times_faster
+from clew.checks.evidence.speed_gains import attempts, expected, gain_of, helped, size, times
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
 from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.profile_facts import EvaluationGraphFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 from clew.records.site import Site
 from clew.records.tried_changes import NO_GRADIENTS
 
@@ -43,33 +43,32 @@ class GraphInEvaluation(Check):
     needs = (ProfileFact,)
     confidence = "certain"
 
-    share: float = 0.02  # of the run that evaluation takes, below which nobody waits for it
-    large: int = 1 << 26  # bytes kept for a backward that matter even then
+    share: float = 0.02  # of the run that evaluation must take to matter
+    large: int = 1 << 26  # bytes kept for a backward that matter in any case
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         profile = run.profile()
         kept = profile.memory.kinds.get("activations", 0) if profile is not None else 0
-        for fact in run.facts("profile.evaluation"):
-            share = number(fact.data.get("seconds")) / max(number(fact.data.get("run")), 1e-9)
+        for fact in run.known(EvaluationGraphFact):
+            share = fact.seconds / max(fact.run, 1e-9)
             if share >= self.share or kept >= self.large:
-                yield self._finding(run, fact.data, kept, share)
+                yield self._finding(run, fact, kept, share)
 
-    def _finding(self, run: RunView, data: Data, kept: int, share: float) -> Finding:
+    def _finding(self, run: RunView, fact: EvaluationGraphFact, kept: int, share: float) -> Finding:
         holds = f" and keeps about {size(kept)} of each batch" if kept else ""
-        sections = counted(whole(data.get("sections")) or 1, "time")
+        sections = counted(fact.sections or 1, "time")
         evidence = [Evidence(f"gradients are enabled in evaluation, {sections}; no backward followed")]
         evidence += [Evidence(f"evaluation takes {share:.0%} of the run")] if share >= self.share else []
         faster = next((a for a in attempts(run, NO_GRADIENTS) if helped(a)), None)
         gained = ""
         if faster is not None:
-            gained = f"; without it, evaluation would be {times(times_faster(faster))} as fast"
-            evidence.insert(0, expected(times_faster(faster), "of the evaluation time", measured=True))
+            gain = gain_of(faster.gain)
+            gained = f"; without it, evaluation would be {times(gain)} as fast"
+            evidence.insert(0, expected(gain, "of the evaluation time", measured=True))
         return self.finding(
             Severity.ADVICE,
             message=f"evaluation builds a graph{holds} for a backward that never comes{gained}",
             fix="with torch.no_grad(): around the evaluation, or @torch.no_grad() on its function",
-            site=Site(
-                "", None, text(data.get("file")), whole(data.get("line")), "eval", text(data.get("root"))
-            ),
+            site=Site("", None, fact.file, fact.line, "eval", fact.root),
             evidence=evidence,
         )

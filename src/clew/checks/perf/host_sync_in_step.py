@@ -44,13 +44,15 @@ class HostSyncInStep(Check):
     name = "host-sync-in-step"
     needs = (ProfileFact,)
 
-    remains: float = 0.1  # of the time, which asking once instead of many times still takes
-    at_most: float = 2e-5  # seconds that asking for one number can cost on a CPU; more is the machine's noise
+    remains: float = 0.1  # share of the time that reading once instead of many times still takes
+    at_most: float = 2e-5  # seconds that reading one number can cost on a CPU; more is the machine's noise
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
-        for sync in sorted(costs.profile.syncs, key=lambda s: -s.seconds) if costs is not None else ():
-            if sync.file is not None and costs is not None:
+        if costs is None:
+            return
+        for sync in sorted(costs.profile.syncs, key=lambda s: -s.seconds):
+            if sync.file is not None:
                 yield from self._sync(costs, sync)
 
     def _sync(self, costs: Costs, sync: Sync) -> Iterator[Finding]:
@@ -63,6 +65,7 @@ class HostSyncInStep(Check):
         severity = worth(gain)
         if severity is None:
             return
+        calls = "1 call" if sync.calls == 1 else f"{sync.calls:.3g} calls"
         often = f"{sync.calls:.0f} times a step" if sync.calls >= 1.5 else "in the step"
         yield self.finding(
             Severity.ADVICE if elsewhere else severity,
@@ -71,14 +74,14 @@ class HostSyncInStep(Check):
             fix="read many values at once: keep them in a tensor, and call .item() or .tolist() on it "
             "every hundred steps",
             site=Site(op=sync.op, file=sync.file, line=sync.line),
-            evidence=expected(gain, f"{of_step(seconds, costs)} on this line, {sync.calls:.3g} calls"),
+            evidence=expected(gain, f"{of_step(seconds, costs)} on this line, {calls}"),
         )
 
 
 def _line_share(costs: Costs, sync: Sync) -> float:
-    """Of the line on which it is called over and over: the loop around the calls costs, too.
+    """The line's share of a step, where the call is in a loop: the loop itself takes time, too.
 
-    Sampled steps may be slower than others: what counts is the share of the outermost line's time.
+    Sampled steps may be slower than others, so this is a share of the outermost line's time.
     """
     if sync.calls < 8:
         return 0.0

@@ -26,16 +26,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loader_measurements import large_transfer
-from clew.checks.evidence.recorded_facts import Data, rows, shape, text
+from clew.checks.evidence.loader_measurements import batch_time, measured, named, site_of
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
     costs_of,
     duration,
     expected,
+    gain_of,
     loadings,
-    number,
     size,
     times,
     worth,
@@ -45,6 +44,11 @@ from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.facts.loader_facts import SizesFact
 from clew.records.finding import Evidence, Finding
+from clew.records.loader_speed import MeasuredLoader, Moving, Sizes
+from clew.records.plural import counted
+
+LARGE = 1e6  # bytes of a sample: smaller ones are moved in no time, unless
+LARGE_BATCH = 8e6  # a batch has this many bytes
 
 
 @dataclass(frozen=True)
@@ -55,29 +59,66 @@ class LargeSampleTransfer(Check):
 
     groups = ("loading-faults",)
 
-    narrower: float = 2.0  # times smaller at least that a batch must become for a change of types to matter
+    narrower: float = 2.0  # how many times smaller a batch must become for a change of types to matter
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
-        for loading in loadings(run) if costs is not None else ():
-            if loading.loader.workers and costs is not None:
-                yield from self._transfer(costs, loading)
-        yield from large_transfer(self, run, self.narrower)
+        if costs is not None:
+            for loading in loadings(run):
+                if loading.loader.workers:
+                    yield from self._profiled(costs, loading)
+        for one in measured(run):
+            if one.sizes is not None and one.sizes.moving is not None and one.sizes.workers:
+                yield from self._measured(one, one.sizes, one.sizes.moving)
 
-    def _transfer(self, costs: Costs, loading: Loading) -> Iterator[Finding]:
-        parts = rows(loading.seen.get("parts"))
-        total, narrow = _sum(parts, "bytes"), _sum(parts, "narrow_bytes")
-        per_batch = loading.number("move") - loading.number("narrow_move")
+    def _measured(self, one: MeasuredLoader, sizes: Sizes, moving: Moving) -> Iterator[Finding]:
+        """By `clew data`: large samples, in a wider type than they need."""
+        narrow = sum(field.fits_bytes if field.fits else field.bytes for field in sizes.fields)
+        moved = moving.shared + moving.piped
+        if max(sizes.bytes / LARGE, moved / LARGE_BATCH) < 1 or sizes.bytes < self.narrower * narrow:
+            return
+        step, wait = batch_time(one), one.speeds.wait if one.speeds is not None else None
+        if step is None or wait is None or moving.seconds is None:
+            return
+        saved = moving.seconds * (1 - narrow / sizes.bytes)
+        gain = gain_of(min(saved / step, wait))
+        severity = worth(gain)
+        if severity is None:
+            return
+        worst = max(sizes.fields, key=lambda field: field.bytes - field.fits_bytes if field.fits else 0.0)
+        yield self.finding(
+            severity,
+            message=f"workers send {size(worst.bytes)} per sample as {worst.dtype} "
+            f"({named(worst.field)}), but {worst.fits} would be enough; "
+            f"a step would be about {times(gain)} as fast",
+            fix=f"return {worst.fits} from the dataset, and convert the batch on arrival: batch.float()"
+            + (" / 255" if "255" in worst.how else ""),
+            site=site_of(one),
+            evidence=[
+                expected(
+                    gain, f"a sample would take {size(worst.fits_bytes)} instead of {size(worst.bytes)}"
+                ),
+                Evidence(
+                    f"moving a batch from worker to parent takes {duration(moving.seconds)}; "
+                    f"in {counted(sizes.samples, 'sample')} {named(worst.field)} contains {worst.how}"
+                ),
+            ],
+        )
+
+    def _profiled(self, costs: Costs, loading: Loading) -> Iterator[Finding]:
+        """By `clew profile`: a batch in a wider type than it needs."""
+        seen = loading.seen
+        total, narrow = sum(p.bytes for p in seen.parts), sum(p.narrow_bytes for p in seen.parts)
+        per_batch = seen.move - seen.narrow_move
         # The worker writes what the parent reads; only what training waits for can be gained.
-        saved = min(2 * per_batch * max(loading.number("batches"), 1.0), costs["data"])
+        saved = min(2 * per_batch * max(seen.batches, 1.0), costs["data"])
         gain = costs.gain(saved)
         severity = worth(gain)
         if severity is None or total < self.narrower * narrow:
             return
-        worst = max(parts, key=lambda p: number(p.get("bytes")) - number(p.get("narrow_bytes")))
-        samples = max(loading.number("samples"), 1.0)
-        each = number(worst.get("bytes")) / samples
-        dtype, fits = text(worst.get("dtype")), text(worst.get("fits"))
+        worst = max(seen.parts, key=lambda part: part.bytes - part.narrow_bytes)
+        each = worst.bytes / max(seen.samples, 1.0)
+        dtype, fits = worst.dtype, worst.fits
         yield self.finding(
             severity,
             message=f"workers send {size(each)} per sample as {dtype}, but {fits} would be enough; "
@@ -87,13 +128,9 @@ class LargeSampleTransfer(Check):
             evidence=[
                 expected(gain, f"a batch would take {size(narrow)} instead of {size(total)}"),
                 Evidence(
-                    f"moving such a batch takes {duration(loading.number('move'))}, a narrow one "
-                    f"{duration(loading.number('narrow_move'))}; "
-                    f"{dtype} {shape(worst.get('shape')) or ()} has values that fit in {fits}"
+                    f"moving such a batch takes {duration(seen.move)}, a narrow one "
+                    f"{duration(seen.narrow_move)}; "
+                    f"{dtype} {worst.shape} has values that fit in {fits}"
                 ),
             ],
         )
-
-
-def _sum(parts: list[Data], name: str) -> float:
-    return sum(number(part.get(name)) for part in parts)

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loader_measurements import worker_count
+from clew.checks.evidence.loader_measurements import measured, rate, site_of
 from clew.checks.evidence.speed_gains import (
     SHORT,
     Costs,
@@ -34,6 +34,7 @@ from clew.checks.evidence.speed_gains import (
     costs_of,
     duration,
     expected,
+    gain_of,
     loadings,
     of_step,
     times,
@@ -41,10 +42,11 @@ from clew.checks.evidence.speed_gains import (
 )
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
+from clew.records import signals
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.facts.loader_facts import SweepFact
 from clew.records.finding import Evidence, Finding
+from clew.records.plural import counted
 
 
 @dataclass(frozen=True)
@@ -55,24 +57,55 @@ class LoaderWorkerCount(Check):
 
     caused_by = ("loading-faults",)
 
-    near: float = 0.05  # of the best step time: the fewest workers that come this near are enough
-    waiting: float = 0.1  # share of the step that waits, from which on workers must be busy all the time
+    near: float = 0.05  # share of the best step time; the fewest workers that come this near are enough
+    waiting: float = 0.1  # share of the step spent waiting, from which on workers must be busy all the time
     idle: float = 0.5  # share of processor time below which loading waits for disk or network
     most: int = 16  # workers that are ever suggested
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        yield from worker_count(self, run)
+        yield from self._swept(run)
         costs, feeding = costs_of(run), loadings(run)
-        if costs is None or len(feeding) != 1:
-            return  # whose wait it is can't be told
-        loading = feeding[0]
-        yield from self._too_few(costs, loading)
-        yield from self._started_anew(run, loading)
+        if costs is not None and len(feeding) == 1:  # with several, it is not known which one is waited for
+            yield from self._too_few(costs, feeding[0])
+            yield from self._restarted(run, feeding[0])
+
+    def _swept(self, run: RunView) -> Iterator[Finding]:
+        """By `clew data --sweep`: a setting with which the training step itself is faster."""
+        for one in measured(run):
+            sweep = one.sweep
+            if sweep is None or sweep.gain is None or sweep.best is None or sweep.now is None:
+                continue
+            best, now = sweep.best, sweep.now
+            gain = gain_of(sweep.gain)
+            severity = worth(gain)
+            if severity is None or best == now:
+                continue
+            ahead = f", prefetch_factor={best.prefetch}" if best.prefetch not in (0, 2) else ""
+            kept = ", persistent_workers=True" if best.workers else ""
+            verb = "makes" if best.workers == 1 else "make"
+            yield self.finding(
+                severity,
+                message=f"{counted(best.workers, 'worker')} instead of {now.workers} {verb} a training step "
+                f"{times(gain)} as fast",
+                fix=f"DataLoader(..., num_workers={best.workers}{ahead}{kept})",
+                site=site_of(one),
+                evidence=[
+                    expected(
+                        gain,
+                        f"{rate(now.rate)} samples a second now, {rate(best.rate)} with that",
+                        measured=True,
+                    ),
+                    Evidence(
+                        "samples a second by workers: "
+                        + ", ".join(f"{r.workers}: {rate(r.rate)}" for r in sweep.rows if r.rate is not None)
+                    ),
+                ],
+            )
 
     def _too_few(self, costs: Costs, loading: Loading) -> Iterator[Finding]:
         workers, waits = loading.loader.workers, costs["data"]
         if waits < max(self.waiting * costs.step, SHORT):
-            return  # handing over a batch costs about a millisecond, too
+            return  # passing on a batch takes about a millisecond anyway
         load = waits if workers == 0 else costs.step * workers
         cpu = self._cpu(loading, load)
         candidates = range(max(workers, 1), self._limit(costs, load, cpu) + 1)
@@ -81,17 +114,13 @@ class LoaderWorkerCount(Check):
             return
         best = min(steps.values())
         enough = next(n for n, step in steps.items() if step <= (1 + self.near) * best)
-        gain = costs.step / max(steps[enough], 0.05 * costs.step)
+        gain = costs.gain(costs.step - steps[enough])
         severity = worth(gain)
         if severity is None or enough <= workers:
             return
-        now = (
-            "no worker loads in the background"
-            if workers == 0
-            else "1 worker loads"
-            if workers == 1
-            else f"{workers} workers load"
-        )
+        now = "no worker loads in the background"
+        if workers:
+            now = f"{counted(workers, 'worker')} {'loads' if workers == 1 else 'load'}"
         yield self.finding(
             severity,
             message=f"{now} while training waits for data: "
@@ -108,28 +137,29 @@ class LoaderWorkerCount(Check):
         )
 
     def _cpu(self, loading: Loading, load: float) -> float:
-        """Processor seconds of loading a batch: seen without workers, else assumed to be all of it."""
-        seconds = loading.number("seconds")
-        known = loading.loader.workers == 0 and seconds > 0
-        return load * min(loading.number("cpu") / seconds, 1.0) if known else load
+        """Processor seconds of loading a batch: measured without workers, else assumed to be all of it."""
+        seen = loading.seen
+        known = loading.loader.workers == 0 and seen.seconds > 0
+        return load * min(seen.cpu / seen.seconds, 1.0) if known else load
 
     def _limit(self, costs: Costs, load: float, cpu: float) -> int:
-        """More workers than cores help only if they wait for something else than a processor."""
+        """The most workers to try: more than cores only if loading waits for a disk or network."""
         cores = max(costs.profile.cores, 1)
         return min(self.most, 4 * cores if cpu < self.idle * load else cores)
 
-    def _started_anew(self, run: RunView, loading: Loading) -> Iterator[Finding]:
-        starts, seconds = int(loading.number("starts")), loading.number("starting")
-        total = max((s.max for _, s in run.series("wall")), default=0.0)
-        if starts < 2 or loading.persistent or not loading.loader.workers or not total > 0:
+    def _restarted(self, run: RunView, loading: Loading) -> Iterator[Finding]:
+        starts, seconds = loading.seen.starts, loading.seen.starting
+        total = max((s.max for _, s in run.series(signals.WALL)), default=0.0)
+        if starts < 2 or loading.loader.persistent_workers or not loading.loader.workers or not total > 0:
             return
-        gain = total / max(total - (starts - 1) * seconds, 0.05 * total)
+        gain = gain_of((starts - 1) * seconds / total)
         severity = worth(gain)
         if severity is not None:
             workers = loading.loader.workers
+            verb = "is" if workers == 1 else "are"
             yield self.finding(
                 severity,
-                message=f"{counted(workers, 'worker')} are restarted for every epoch: "
+                message=f"{counted(workers, 'worker')} {verb} restarted for every epoch: "
                 f"{duration(seconds)} each time, {starts} times",
                 fix=f"DataLoader(..., num_workers={workers}, persistent_workers=True)",
                 site=loading.made,
@@ -140,7 +170,7 @@ class LoaderWorkerCount(Check):
 
 
 def _step_with(workers: int, costs: Costs, load: float, cpu: float) -> float:
-    """Seconds of a step with so many workers: the slowest of network, workers, and all cores together."""
+    """Seconds of a step with this many workers: the slowest of network, workers, and all cores together."""
     compute = costs.step - costs["data"]
     threads, cores = max(costs.profile.threads, 1), max(costs.profile.cores, 1)
     busy = compute * min(threads, cores) + cpu

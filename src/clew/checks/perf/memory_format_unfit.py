@@ -26,11 +26,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.speed_gains import attempts, duration, expected, helped, times, times_faster, worth
+from clew.checks.evidence.speed_gains import only_model, times, tried, why_not_tried, worthwhile
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Finding
-from clew.records.site import Site
 from clew.records.tried_changes import CHANNELS_LAST
 
 
@@ -42,23 +41,14 @@ class MemoryFormatUnfit(Check):
     confidence = "certain"
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for attempt in attempts(run, CHANNELS_LAST):
-            gain = times_faster(attempt)
-            severity = worth(gain) if helped(attempt) else None
-            if severity is not None:
-                yield self.finding(
-                    severity,
-                    message=f"with images in channels_last format, a step is {times(gain)} as fast",
-                    fix="model.to(memory_format=torch.channels_last), and the same for the images",
-                    site=Site("", root=next(iter(run.models), None)),
-                    evidence=expected(
-                        gain,
-                        f"{duration(attempt.after)} instead of {duration(attempt.before)} per step on a "
-                        f"snapshot, over {attempt.rounds} rounds",
-                        measured=True,
-                    ),
-                )
+        for attempt, gain, severity in worthwhile(run, CHANNELS_LAST):
+            yield self.finding(
+                severity,
+                message=f"with images in channels_last format, a step is {times(gain)} as fast",
+                fix="model.to(memory_format=torch.channels_last), and the same for the images",
+                site=only_model(run),
+                evidence=tried(attempt),
+            )
 
     def unjudged(self, run: RunView) -> str | None:
-        tried = attempts(run, CHANNELS_LAST)
-        return (tried[0].reason or None) if tried else "not tried: clew profile --try"
+        return why_not_tried(run, CHANNELS_LAST)

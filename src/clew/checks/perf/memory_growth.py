@@ -29,15 +29,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import text
-from clew.checks.evidence.speed_gains import number, size
+from clew.checks.evidence.speed_gains import size
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
-from clew.records.codec import read
+from clew.records.facts.step_facts import GrowthFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
-from clew.records.step_costs import Growth
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,15 @@ class MemoryGrowth(Check):
     name = "memory-growth"
     needs = (signals.MEMORY_RSS,)
 
-    kept: float = 1e4  # bytes a step of tensors that somebody keeps: 100 MB in ten thousand steps
-    owned: float = 3e7  # bytes by which memory must have grown for anything else that somebody keeps
-    unowned: float = 4e8  # bytes, where it is not known who holds them
-    share: float = 0.3  # of the memory at first, by which it must have grown then
-    even: float = 0.9  # share of the variance that a straight line explains, then
+    kept: float = 1e4  # bytes a step of tensors with a known owner: 100 MB in ten thousand steps
+    owned: float = 3e7  # bytes by which memory must have grown for anything else with a known owner
+    unowned: float = 4e8  # bytes by which memory must have grown without a known owner
+    share: float = 0.3  # of the memory at the start, by which it must also have grown
+    even: float = 0.9  # share of the variance that a straight line must explain
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        growth = _growth(run)
-        series = next((s.finite() for _, s in run.series("memory.rss")), None)
+        growth = next(reversed(run.known(GrowthFact)), None)
+        series = next((s.finite() for _, s in run.series(signals.MEMORY_RSS)), None)
         if growth is None or series is None or len(series) < 2:
             return
         grown = growth.slope * run.steps
@@ -63,12 +61,12 @@ class MemoryGrowth(Check):
             yield self._finding(series, growth)
 
     def _is_certain(self, series: Series) -> bool:
-        """Evenly, and by much: there is nobody to ask."""
+        """Whether memory has grown evenly and by much, though nothing is known to keep it."""
         slope, explained = _line(series)
         grown = slope * float(series.steps[-1] - series.steps[0])
         return grown >= max(self.unowned, self.share * float(series.values[0])) and explained >= self.even
 
-    def _finding(self, series: Series, growth: Growth) -> Finding:
+    def _finding(self, series: Series, growth: GrowthFact) -> Finding:
         keeps_graphs = growth.kind in ("graph", "tensor") or not growth.owner
         rise = float(series.values[-1] - series.values[0])
         return self.finding(
@@ -93,12 +91,3 @@ def _line(series: Series) -> tuple[float, float]:
     spread = float(np.var(values))
     left = float(np.var(values - (slope * (steps - steps[0]) + offset)))
     return float(slope), 1 - left / spread if spread > 0 else 0.0
-
-
-def _growth(run: RunView) -> Growth | None:
-    facts = run.facts("growth")
-    if not facts:
-        return None
-    data = facts[-1].data
-    sure = {"slope": number(data.get("slope")), "owner": text(data.get("owner")) or ""}
-    return read(Growth, {**data, **sure})

@@ -26,28 +26,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import Data, names, rows, text, whole
 from clew.checks.evidence.speed_gains import (
     Costs,
     attempts,
     costs_of,
     expected,
+    gain_of,
     helped,
-    number,
     of_step,
     times,
-    times_faster,
     worth,
 )
 from clew.checks.run_view import RunView
-from clew.checks.wording import counted
 from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.step_facts import OptimizerFact
 from clew.records.finding import Evidence, Finding
+from clew.records.plural import counted
 from clew.records.site import Site
 from clew.records.tried_changes import FOREACH, FUSED, Attempt
 
 _MOVED = {"SGD": 5, "Adam": 7, "AdamW": 7, "Adagrad": 5}  # times a parameter's bytes, in a fused update
-_MOST_MOVED = 12  # by an update of one's own
+_MOST_MOVED = 12  # the same for a custom update
 
 
 @dataclass(frozen=True)
@@ -56,27 +55,29 @@ class OptimizerPerParameter(Check):
     name = "optimizer-per-parameter"
     needs = (ProfileFact,)
 
-    many: int = 40  # parameters from which on the way through them matters
-    each: float = 5e-6  # seconds that a parameter costs even in a fused update, on the safe side
-    lists: int = 4  # operations on lists of parameters in an update of one's own
-    reach: float = 0.3  # share of the machine's bandwidth that an update reaches, on the safe side
+    many: int = 40  # parameters; with fewer the loop over them does not matter
+    each: float = 5e-6  # seconds that a parameter costs even in a fused update; a cautious estimate
+    lists: int = 4  # operations on lists of parameters in a custom update
+    reach: float = 0.3  # share of the machine's bandwidth that an update reaches; a cautious estimate
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
         if costs is None:
             return
-        facts = {whole(f.data.get("index")): f.data for f in run.facts("optimizer")}
-        slow = [data for data in facts.values() if data.get("implementation") in ("for-loop", "own")]
-        if len(facts) == 1 and len(slow) == 1:  # with several, whose time it is can't be told
-            yield from self._judged(run, costs, slow[0])
+        known = {optimizer.index: optimizer for optimizer in run.optimizers}
+        if len(known) != 1:  # with several, it is not known which one takes the time
+            return
+        (optimizer,) = known.values()
+        if optimizer.implementation in ("for-loop", "own"):
+            yield from self._judged(run, costs, optimizer)
 
-    def _judged(self, run: RunView, costs: Costs, data: Data) -> Iterator[Finding]:
-        held = [name for group in rows(data.get("groups")) for name in names(group.get("params"))]
-        kind = text(data.get("class")) or "the optimizer"
+    def _judged(self, run: RunView, costs: Costs, made: OptimizerFact) -> Iterator[Finding]:
+        held = [name for group in made.groups for name in group.params]
+        kind = made.kind
         if len(held) < self.many:
             return
         tried = attempts(run, FUSED, FOREACH)
-        own = data.get("implementation") == "own"
+        own = made.implementation == "own"
         gain = self._gain(run, costs, kind, held, own) if not tried else _measured(tried)
         severity = worth(gain)
         if severity is None:
@@ -89,7 +90,7 @@ class OptimizerPerParameter(Check):
             "torch.optim"
             if own
             else f"torch.optim.{kind}(..., fused=True)",
-            site=Site(op="optimizer", file=text(data.get("file")), line=whole(data.get("line"))),
+            site=Site(op="optimizer", file=made.file, line=made.line),
             evidence=[
                 expected(
                     gain, f"{of_step(costs['optimizer'], costs)} in the optimizer", measured=bool(tried)
@@ -102,7 +103,7 @@ class OptimizerPerParameter(Check):
         )
 
     def _gain(self, run: RunView, costs: Costs, kind: str, held: list[str], own: bool) -> float:
-        """From the bytes that must be moved, whatever the implementation; own code has no fused one."""
+        """An estimate from the bytes that any update must move; a custom one can't be fused."""
         speed = costs.profile.roof.bytes if costs.profile.roof is not None else 0.0
         if not speed > 0:
             return 1.0
@@ -113,14 +114,10 @@ class OptimizerPerParameter(Check):
 
 def _measured(tried: list[Attempt]) -> float:
     best = next((attempt for attempt in tried if helped(attempt)), None)
-    return times_faster(best) if best is not None else 1.0
+    return gain_of(best.gain) if best is not None else 1.0
 
 
 def _bytes(run: RunView) -> float:
-    """Of all parameters that are trained."""
-    return 4.0 * sum(
-        number(parameter.get("numel"))
-        for fact in {text(f.data.get("root")): f for f in run.facts("model")}.values()
-        for parameter in rows(fact.data.get("parameters"))
-        if parameter.get("requires_grad") is not False
-    )
+    """Bytes of all parameters that are trained."""
+    models = run.models.values()
+    return 4.0 * sum(row.numel for model in models for row in model.parameters if row.requires_grad)

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loader_measurements import gain_of, measured, named, site_of
-from clew.checks.evidence.speed_gains import LITTLE, expected, times
+from clew.checks.evidence.loader_measurements import measured, named, site_of
+from clew.checks.evidence.speed_gains import LITTLE, expected, gain_of, times
 from clew.checks.run_view import RunView
 from clew.records.facts.loader_facts import PaddingFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -41,15 +41,15 @@ class PaddingWaste(Check):
     name = "padding-waste"
     needs = (PaddingFact,)
 
-    saved: float = 0.2  # share of all elements that would go, at least
-    samples: int = 32  # whose lengths are known, at least
-    batches: int = 4  # looked at, at least: one or two say little about the others
-    length: int = 32  # positions that the longest sample has, at least: shorter ones cost next to nothing
+    saved: float = 0.2  # least share of all elements that would be removed
+    samples: int = 32  # with a known length that are needed
+    batches: int = 4  # sampled batches that are needed: one or two say little about the others
+    length: int = 32  # positions that the longest sample needs: shorter ones cost next to nothing
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for one in measured(run):
             fields = one.paddings.fields if one.paddings is not None else ()
-            worst = max((p for p in fields if self._tells(p)), key=_saves, default=None)
+            worst = max((p for p in fields if self._is_telling(p)), key=_saves, default=None)
             if worst is None or _saves(worst) < self.saved:
                 continue
             wait = one.speeds.wait if one.speeds is not None and one.speeds.wait is not None else 0.0
@@ -57,8 +57,8 @@ class PaddingWaste(Check):
             if gain >= LITTLE:
                 yield self._finding(one, worst, gain)
 
-    def _tells(self, padding: Padding) -> bool:
-        """Whether enough of it was seen, and it is long enough to matter."""
+    def _is_telling(self, padding: Padding) -> bool:
+        """Whether enough was measured, and the samples are long enough to matter."""
         enough = padding.samples >= self.samples and padding.batches >= self.batches
         return enough and padding.longest_length >= self.length
 

@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import Data, rows, text, whole
-from clew.checks.evidence.speed_gains import costs_of, duration, expected, number, of_step, times, worth
+from clew.checks.evidence.speed_gains import costs_of, duration, expected, of_step, times, worth
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.profile_facts import PythonLine, PythonTimeFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 
@@ -45,20 +45,20 @@ class PythonBoundStep(Check):
 
     caused_by = ("host-sync-in-step",)
 
-    share: float = 0.2  # of the step in Python, from which on it is worth a look
-    lead: float = 0.3  # of that on the lines named, or there is no place to begin
-    remains: float = 0.1  # of it that is left when it is done on whole tensors
-    most: int = 3  # lines named
+    share: float = 0.2  # of the step in Python; less is not worth a change
+    lead: float = 0.3  # of that on the lines named; with less, there is no place to begin
+    remains: float = 0.1  # of that time which operations on whole tensors still take
+    most: int = 3  # lines that are named
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        costs, facts = costs_of(run), run.facts("profile.python")
+        costs, facts = costs_of(run), run.known(PythonTimeFact)
         if costs is None or not facts:
             return
-        data = facts[-1].data
+        python = facts[-1]
         # Data and logging are judged by other checks, and are no part of either number.
-        share = min(number(data.get("sampled")), number(data.get("left")), 1.0)
-        lines = [line for line in rows(data.get("lines")) if text(line.get("file"))][: self.most]
-        named = sum(number(line.get("share")) for line in lines)
+        share = min(python.sampled, python.left, 1.0)
+        lines = [line for line in python.lines if line.file][: self.most]
+        named = sum(line.share for line in lines)
         if not lines or share < self.share or named < self.lead * share:
             return
         gain = costs.gain((1 - self.remains) * min(share, named) * costs.step)
@@ -67,7 +67,7 @@ class PythonBoundStep(Check):
             yield self.finding(
                 severity,
                 message=f"Python code takes {share:.0%} of a step, most of it in "
-                f"{text(lines[0].get('function')) or 'this function'}; "
+                f"{lines[0].function or 'this function'}; "
                 f"with operations on whole tensors, a step would be about {times(gain)} as fast",
                 fix="replace the loop with operations on whole tensors, or move it into the dataset, "
                 "where workers run it in the background",
@@ -81,10 +81,9 @@ class PythonBoundStep(Check):
             )
 
 
-def _site(line: Data) -> Site:
-    return Site(op=text(line.get("function")), file=text(line.get("file")), line=whole(line.get("line")))
+def _site(line: PythonLine) -> Site:
+    return Site(op=line.function, file=line.file, line=line.line)
 
 
-def _evidence(line: Data, step: float) -> Evidence:
-    code = text(line.get("code")) or ""
-    return Evidence(f"{duration(number(line.get('share')) * step)} per step: {code}", site=_site(line))
+def _evidence(line: PythonLine, step: float) -> Evidence:
+    return Evidence(f"{duration(line.share * step)} per step: {line.code}", site=_site(line))

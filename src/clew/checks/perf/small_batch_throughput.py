@@ -28,9 +28,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.speed_gains import MUCH, Costs, costs_of, expected, loadings, times, worth
+from clew.checks.evidence.speed_gains import (
+    MUCH,
+    Costs,
+    costs_of,
+    expected,
+    loadings,
+    only_model,
+    times,
+    worth,
+)
 from clew.checks.run_view import RunView
-from clew.records.facts.document_facts import ProfileFact
+from clew.records import signals
+from clew.records.facts.document_facts import BatchSizesFact, ProfileFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 from clew.records.tried_changes import BatchSizes
@@ -43,18 +53,18 @@ class SmallBatchThroughput(Check):
     needs = (ProfileFact,)
 
     short: float = 30e-6  # seconds: operations that take this with their backward are mostly overhead
-    reached: float = 0.25  # of the machine's roof: with more, it computes
-    computing: float = 0.4  # share of the step in forward and backward; else something else comes first
-    factor: int = 4  # times the batch size that the estimate is made for
-    largest: int = 256  # samples: beyond, more of them are a question of learning rather than of speed
-    left: int = 20  # batches in an epoch that must remain
+    reached: float = 0.25  # share of the machine's roof; above, it is busy with arithmetic
+    computing: float = 0.4  # share of the step in forward and backward; below, something else comes first
+    factor: int = 4  # how many times larger a batch the estimate is made for
+    largest: int = 256  # samples; a larger batch is a question of learning rather than of speed
+    left: int = 20  # batches that an epoch must still have
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
         if costs is None:
             return
-        sweeps = [BatchSizes.from_json(f.data) for f in run.facts("batch_sizes")]
-        measured = [sweep for sweep in sweeps if sweep.gain is not None]
+        sweeps = [fact.content for fact in run.known(BatchSizesFact)]
+        measured = [sweep for sweep in sweeps if sweep is not None and sweep.gain is not None]
         if measured:
             yield from self._measured(run, measured[-1])
         else:
@@ -85,11 +95,9 @@ class SmallBatchThroughput(Check):
 
     def _estimated(self, run: RunView, costs: Costs) -> Iterator[Finding]:
         profile = costs.profile
-        computing = costs["forward"] + costs["backward"]
+        computing = costs.median("forward") + costs.median("backward")
         calls = sum(op.calls for op in profile.ops)
-        # Steps that are looked at in detail take longer than others.
-        scale = min(costs.step / profile.detailed_step, 1.0) if profile.detailed_step > 0 else 1.0
-        busy = scale * sum(op.forward + op.backward for op in profile.ops)
+        busy = costs.detailed_scale * sum(op.forward + op.backward for op in profile.ops)
         batch = _batch_size(run)
         roofed = sum((op.roof or 0.0) * (op.forward + op.backward) for op in profile.ops)
         if not calls or not busy > 0 or not 0 < batch <= self.largest or not self._enough_data(run, batch):
@@ -125,9 +133,9 @@ class SmallBatchThroughput(Check):
 
     def _site(self, run: RunView) -> Site:
         found = loadings(run)
-        return found[0].made if found else Site("", root=next(iter(run.models), None))
+        return found[0].made if found else only_model(run)
 
 
 def _batch_size(run: RunView) -> int:
-    sizes = [series.median for _, series in run.series("batch.size")]
+    sizes = [series.median for _, series in run.series(signals.BATCH_SIZE)]
     return int(sizes[0]) if sizes and sizes[0] == sizes[0] else 0

@@ -48,9 +48,9 @@ class TensorFromArrayList(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
-        for built in built_tensors(run, "arrays") if costs is not None else ():
-            if costs is None:
-                return
+        if costs is None:
+            return
+        for built in built_tensors(run, "arrays"):
             gain = costs.gain((built.share - built.needed) * costs.step)
             severity = worth(gain)
             if severity is not None:

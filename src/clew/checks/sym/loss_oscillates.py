@@ -33,7 +33,8 @@ from clew.checks.evidence.layer_pairs import dropouts
 from clew.checks.evidence.loss_trend import highest_rate, only_loss, searches_lines
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 
@@ -46,7 +47,7 @@ class LossOscillates(Check):
         signals.LOSS,
         signals.BATCH_HASH,
     )
-    scope = FIT
+    scope = TRAINING
     symptom = True
     confidence = "possible"
 
@@ -54,7 +55,7 @@ class LossOscillates(Check):
 
     swing: float = 0.1  # median step up or down over the loss; near a minimum steps are far smaller
     upward: float = 0.25  # share of the steps that raise the loss
-    level: float = 0.05  # share of its start below which nobody cares how a loss swings
+    level: float = 0.05  # share of its start; below it, swings of the loss do not matter
     window: int = 40  # the last losses
     batches: int = 10  # sampled batches that must all be the same
 
@@ -74,7 +75,7 @@ class LossOscillates(Check):
             yield self._finding(run, loss, swing, upward)
 
     def _same_batch(self, run: RunView) -> bool:
-        hashes = [s for _, s in run.series("batch.hash")]
+        hashes = [s for _, s in run.series(signals.BATCH_HASH)]
         return bool(hashes) and all(len(s) >= self.batches and s.min == s.max for s in hashes)
 
     def _finding(self, run: RunView, loss: Series, swing: float, upward: float) -> Finding:
@@ -97,5 +98,4 @@ class LossOscillates(Check):
     def unjudged(self, run: RunView) -> str | None:
         if not self._same_batch(run):
             return "the batches differ, and their noise looks like an oscillation"
-        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
-        return None if most >= 2 * self.window else f"needs {2 * self.window} steps, has {most}"
+        return too_few(run.longest(signals.LOSS, "train"), 2 * self.window, "steps")

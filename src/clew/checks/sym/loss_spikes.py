@@ -30,8 +30,8 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import noise, only_loss, searches_lines
 from clew.checks.run_view import RunView
 from clew.checks.series import FloatArray, IntArray, Series
-from clew.checks.trainings import FIT
-from clew.checks.wording import listed
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import listed, too_few
 from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 
@@ -46,10 +46,10 @@ class LossJump:
     around: int = 10  # losses on each side that are the neighbourhood
 
     def find(self, loss: Series) -> list[int]:
-        """The places of the jumps in the series; of several in a row, the first."""
+        """The positions of the jumps in the series; of several in a row, the first."""
         values, around = loss.values, self.around
         floor = self.start * loss.first(around).median
-        at = np.flatnonzero(values > floor)  # all others are no spikes, whatever is around them
+        at = np.flatnonzero(values > floor)  # none of the others can be a spike
         level = np.full(len(values), np.inf)
         level[at] = _medians_around(values, at, around)
         least = np.maximum(self.times * level, floor)
@@ -63,7 +63,7 @@ class LossSpikes(Check):
     id = "SYM004"
     name = "loss-spikes"
     needs = (signals.LOSS,)
-    scope = FIT
+    scope = TRAINING
     symptom = True
     confidence = "possible"
 
@@ -78,7 +78,7 @@ class LossSpikes(Check):
     count: int = 3  # spikes; one or two may be chance
     rare: float = 0.1  # share of the losses that may be spikes; more of them are noise
     patience: int = 60  # losses before the check runs
-    batch: int = 8  # samples; a batch of one is as odd as its sample
+    batch: int = 8  # samples; with fewer, a single odd sample makes a jump
     jump: LossJump = field(default_factory=LossJump)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -108,18 +108,17 @@ class LossSpikes(Check):
         )
 
     def _small_batch(self, run: RunView) -> bool:
-        sizes = [s.median for _, s in run.series("batch.size")]
+        sizes = [s.median for _, s in run.series(signals.BATCH_SIZE)]
         return any(0 < size < self.batch for size in sizes)
 
     def unjudged(self, run: RunView) -> str | None:
         if self._small_batch(run):
             return f"with fewer than {self.batch} samples in a batch, the loss always jumps"
-        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
-        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+        return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")
 
 
 def _medians_around(values: FloatArray, at: IntArray, around: int) -> FloatArray:
-    """As `_median_around` of each: a run may have millions of steps."""
+    """The same as `_median_around` for each position, but fast: a run may have millions of steps."""
     inner = (at >= around) & (at < len(values) - around)
     found = np.empty(len(at))
     found[~inner] = [_median_around(values, int(n), around) for n in at[~inner]]

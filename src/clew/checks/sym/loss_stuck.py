@@ -31,7 +31,8 @@ from clew.checks.base import Check
 from clew.checks.evidence.chance_loss import chance_level
 from clew.checks.evidence.loss_trend import noise, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.run_view import RunView
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
@@ -45,7 +46,7 @@ class LossStuck(Check):
         signals.LOSS,
         LossFact,
     )
-    scope = FIT
+    scope = TRAINING
     symptom = True
     confidence = "possible"
 
@@ -55,8 +56,8 @@ class LossStuck(Check):
     kept: float = 0.95  # share of its start that the loss still has
     chance: float = 0.9  # share of the loss at chance; less is progress
     creeps: float = 0.01  # share of its start that the loss may have fallen
-    sure: float = 3.0  # standard errors; a larger fall is slow, but not chance
-    beyond: float = 1.5  # the same, above which it is not standing but in another kind of trouble
+    sure: float = 3.0  # standard errors; a larger fall is slow progress, not chance
+    beyond: float = 1.5  # the same; above it, the loss has another problem
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         loss, level = only_loss(run), chance_level(run)
@@ -67,7 +68,9 @@ class LossStuck(Check):
         if not (end >= self.kept * start and self.chance * level <= end <= self.beyond * level):
             return
         error = 1.25 * noise(loss.values) * (2 / quarter) ** 0.5  # of a difference of two medians
-        if min(start, level) - end > max(self.sure * error, self.creeps * start):  # coming to chance is none
+        if min(start, level) - end > max(
+            self.sure * error, self.creeps * start
+        ):  # coming down to chance is no progress
             return
         yield self.finding(
             Severity.WARNING,
@@ -81,5 +84,4 @@ class LossStuck(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
-        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+        return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")

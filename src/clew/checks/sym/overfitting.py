@@ -32,14 +32,15 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, only_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Where the evaluation loss was best, and what became of it and of the training loss."""
+    """Where the evaluation loss was best, and how both losses went from there."""
 
     best: float
     at: int  # step
@@ -53,7 +54,7 @@ class Overfitting(Check):
     id = "SYM001"
     name = "overfitting"
     needs = (signals.LOSS,)
-    scope = FIT
+    scope = TRAINING
 
     caused_by = (
         "train-val-preprocessing-mismatch",
@@ -67,7 +68,7 @@ class Overfitting(Check):
     rise: float = 1.2  # evaluation loss over its best; the noise of a validation set makes a few percent
     after: int = 3  # evaluations after the best one, all worse by half of the rise; one may be noise
     points: int = 6  # evaluations before the check runs
-    fell: float = 0.8  # share that the training loss has kept since the best evaluation
+    fell: float = 0.8  # share of the training loss at the best evaluation that it still has
     gap: float = 1.5  # evaluation loss over training loss at the end
     window: int = 20  # training losses whose median counts
 
@@ -115,4 +116,4 @@ class Overfitting(Check):
     def unjudged(self, run: RunView) -> str | None:
         evaluation = eval_loss(run)
         count = 0 if evaluation is None else len(evaluation)
-        return None if count >= self.points else f"needs {self.points} evaluations, has {count}"
+        return too_few(count, self.points, "evaluations")

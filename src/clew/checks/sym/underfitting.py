@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.run_view import RunView
-from clew.checks.trainings import FIT
+from clew.checks.trainings import TRAINING
+from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 
@@ -38,7 +39,7 @@ class Underfitting(Check):
     id = "SYM002"
     name = "underfitting"
     needs = (signals.LOSS,)
-    scope = FIT
+    scope = TRAINING
     symptom = True
     confidence = "possible"
 
@@ -46,9 +47,9 @@ class Underfitting(Check):
 
     patience: int = 100  # losses before the check runs
     high: float = 0.5  # share of its start that the loss still has
-    fell: float = 0.95  # the same, above which it never fell: that is loss-stuck
+    fell: float = 0.95  # the same; above it the loss never fell: that is loss-stuck
     flat: float = 0.95  # last quarter over the one before; less is progress
-    rises: float = 1.1  # the same, above which the loss is leaving
+    rises: float = 1.1  # the same; above it the loss rises
     gap: float = 1.2  # evaluation over training loss; more is overfitting
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -77,5 +78,4 @@ class Underfitting(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
-        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+        return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")

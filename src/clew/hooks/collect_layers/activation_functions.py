@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from clew.hooks.collect_layers.activations import WATCHED
 from clew.hooks.collect_layers.loss_graph import CUTTING, DATA_GETTER
-from clew.hooks.collect_layers.output_functions import NAMES as OTHER_CALLS
+from clew.hooks.collect_layers.noise_and_mask_calls import NAMES as OTHER_CALLS
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches, wrapped
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.layer_histograms import Histograms
-from clew.hooks.collect_layers.step_matrix import StepMatrix
+from clew.hooks.collect_layers.step_rows import StepMatrix
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late
@@ -48,7 +48,7 @@ class Activations:
     def __init__(self, sink: Sink, models: ModelBook, late: Late, histograms: Histograms) -> None:
         self._models = models
         self._histograms = histograms
-        self._rows = StepMatrix(sink, late, signals.ACTIVATION, *SHARES)
+        self._rows = StepMatrix(sink, late, signals.ACTIVATION, *SHARES, shares=True)
         self._precision = Precision(sink)
         self._last = ""  # path of the layer that returned last
 

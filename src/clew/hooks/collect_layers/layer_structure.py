@@ -19,7 +19,8 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.records.facts.model_facts import StructureFact
 
-LOOKS = 2  # training forwards of each root module; a structure that depends on the data is not judged anyway
+# Training forwards of each root module that are read; a structure that depends on the data is not judged.
+FORWARDS = 2
 WALKED = 20_000  # most autograd nodes counted
 
 # Nodes that only move values. In training, batch normalisation is one more affine map.
@@ -67,7 +68,7 @@ class Structure:
         self.end = guard.probe("structure", self._end, self.forget)
         self.into_loss = guard.probe("structure", self._into_loss, self.forget)
         self.settle = guard.probe("structure", self._settle, self.forget)
-        self._looks: dict[int, int] = {}
+        self._forwards: dict[int, int] = {}
         self._sent: dict[str, StructureFact] = {}
         self._waiting: list[tuple[LayerFlow, StructureFact]] = []
         self.flow: LayerFlow | None = None
@@ -78,9 +79,9 @@ class Structure:
 
     def _begin(self, root: Root) -> None:
         """A measured forward of this root module begins."""
-        looked = self._looks.get(root.index, 0)
-        self.flow = LayerFlow(root.name, AutogradWay()) if looked < LOOKS else None
-        self._looks[root.index] = looked + 1
+        done = self._forwards.get(root.index, 0)
+        self.flow = LayerFlow(root.name, AutogradWay()) if done < FORWARDS else None
+        self._forwards[root.index] = done + 1
 
     def _enter(self, module: nn.Module, path: str, args: tuple[Any, ...]) -> None:
         if self.flow is not None and args and isinstance(args[0], Tensor):

@@ -22,7 +22,7 @@ from clew.records.facts.loss_facts import LossCutFact
 from clew.records.facts.model_facts import CutRow, GraphFact, NormRow, UnregisteredRow
 from clew.records.facts.step_facts import BackwardFact
 
-LOOKS = 8  # graphs walked in a row
+FIRST_WALKS = 8  # graphs walked in a row
 LATER = 16  # after those, one graph per this many sampled backwards
 MOST_NODES = 20_000  # per graph: about a tenth of a second
 MOST_NAMES = 200  # per fact
@@ -66,7 +66,7 @@ class GraphBook:
         self._backwards = 0
         self._losses_cut: set[Any] = set()
         self._ops: set[Any] = set()
-        self.looking = True
+        self.is_wanted = True
         self.wants_input_gradients: bool | None = None  # for the last backward, if it was read
 
     # -- forward --
@@ -116,14 +116,14 @@ class GraphBook:
 
     def backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
         """`backward()` is about to run on this loss, after forwards of these root modules."""
-        looking, self._backwards = self.looking, self._backwards + 1
-        self.looking = self._backwards < LOOKS or self._backwards % LATER == 0
+        wanted, self._backwards = self.is_wanted, self._backwards + 1
+        self.is_wanted = self._backwards < FIRST_WALKS or self._backwards % LATER == 0
         self.wants_input_gradients = None
         if loss.grad_fn is None:
             self._loss_without_graph(loss, roots, step)
-        elif looking:
+        elif wanted:
             self._note_last_op(loss.grad_fn.name(), step)
-        leaves = leaves_of(loss) if looking else None
+        leaves = leaves_of(loss) if wanted else None
         if leaves is None:
             return
         self.wants_input_gradients = any(not isinstance(leaf, nn.Parameter) for leaf in leaves)
@@ -162,20 +162,20 @@ class GraphBook:
 
     # -- facts --
 
-    def report(self, step: int, held: dict[int, int]) -> None:
-        """Write what has changed; `held` maps parameters to the optimizers that have them."""
+    def report(self, step: int, owners: dict[int, int]) -> None:
+        """Write what has changed; `owners` maps parameters to the optimizers that have them."""
         for root in self._models.roots:
             seen = self._seen.get(root.index)
             top = root.module()
             if seen is None or top is None or not seen.walks:
                 continue
-            fact = self._graph_fact(root, seen, unwrap(top), held)
+            fact = self._graph_fact(root, seen, unwrap(top), owners)
             if fact != seen.fact:
                 seen.fact = fact
                 fact.write(self._sink, step)
 
     def _graph_fact(
-        self, root: Root, seen: SeenParameter, module: nn.Module, held: dict[int, int]
+        self, root: Root, seen: SeenParameter, module: nn.Module, owners: dict[int, int]
     ) -> GraphFact:
         modules = {strip_wrappers(p): m for p, m in module.named_modules()}
         cut: list[str] = []
@@ -196,13 +196,13 @@ class GraphBook:
             idle=tuple(idle[:MOST_NAMES]),
             cut_rows=tuple(CutRow(op, file, line) for op, file, line in seen.cuts),
             unregistered=(
-                *_strangers(seen, held),
-                *(self._bare_parameters(held) if root.index == 0 else ()),
+                *_strangers(seen, owners),
+                *(self._bare_parameters(owners) if root.index == 0 else ()),
             ),
             norms=tuple(norms)[:MOST_NAMES],
         )
 
-    def _bare_parameters(self, held: dict[int, int]) -> list[UnregisteredRow]:
+    def _bare_parameters(self, owners: dict[int, int]) -> list[UnregisteredRow]:
         """Parameters that belong to no module, and that the loss depends on."""
         known = {id(r()) for s in self._seen.values() for m in s.strangers.values() for _, r in m.parameters}
         alive = [p for reference in self._bare.values() if (p := reference()) is not None]
@@ -215,7 +215,7 @@ class GraphBook:
                 kind="Parameter",
                 parameters=tuple(shapes[:20]),
                 count=len(alive),
-                held=sum(id(p) in held for p in alive),
+                held=sum(id(p) in owners for p in alive),
                 with_grad=sum(p.grad is not None for p in alive),
             )
         ]
@@ -256,7 +256,7 @@ def _ran(seen: SeenParameter, modules: dict[str, nn.Module], path: str) -> bool 
     return seen.ran.get(parent) if isinstance(modules.get(parent), nn.MultiheadAttention) else None
 
 
-def _strangers(seen: SeenParameter, held: dict[int, int]) -> list[UnregisteredRow]:
+def _strangers(seen: SeenParameter, owners: dict[int, int]) -> list[UnregisteredRow]:
     rows = []
     for stranger in seen.strangers.values():
         alive = [(name, p) for name, reference in stranger.parameters if (p := reference()) is not None]
@@ -268,7 +268,7 @@ def _strangers(seen: SeenParameter, held: dict[int, int]) -> list[UnregisteredRo
                 line=stranger.line,
                 parameters=tuple([name for name, _ in alive][:20]),
                 count=len(alive),
-                held=sum(id(p) in held for _, p in alive),
+                held=sum(id(p) in owners for _, p in alive),
                 with_grad=sum(p.grad is not None for _, p in alive),
             )
         )

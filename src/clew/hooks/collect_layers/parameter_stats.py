@@ -10,16 +10,17 @@ import numpy as np
 from torch import Tensor
 
 from clew.hooks.collect_layers.layer_histograms import Histograms
-from clew.hooks.collect_layers.step_matrix import Named, StepMatrix
+from clew.hooks.collect_layers.step_rows import Named, StepMatrix
 from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late, on_host
-from clew.measure.kernel.addresses import Addresses
+from clew.measure.gradient_norm import Addresses
 from clew.measure.readable_tensors import has_values, stored_values
 from clew.measure.stats import STAT_NAMES
 from clew.records import signals
 
 _INF, _NAN = math.inf, math.nan
+_NORM, _NONFINITE, _RATIO = STAT_NAMES.index("norm"), STAT_NAMES.index("nonfinite"), len(STAT_NAMES)
 
 
 class ParameterStats:
@@ -69,7 +70,7 @@ class ParameterStats:
         together = self._gradients.measure_together(named, at)
         if together is not None and not self._histograms.wanted:
             rows = self._gradients.values[together.numbers]
-            return None if rows[:, 6].any() else _root(float(np.square(rows[:, 4]).sum()))
+            return None if rows[:, _NONFINITE].any() else _root(float(np.square(rows[:, _NORM]).sum()))
         square = 0.0
         for parameter, name in named:
             gradient = parameter.grad
@@ -85,7 +86,7 @@ class ParameterStats:
             if self._histograms.wanted:
                 self._histograms.seen("gradient", name, name.site, dense)
             row = self._gradients.values[slot]
-            square += row[4] ** 2 if on_host(dense) and row[6] == 0 else _NAN
+            square += row[_NORM] ** 2 if on_host(dense) and row[_NONFINITE] == 0 else _NAN
         return _root(square)
 
     def after_step(self) -> None:
@@ -115,7 +116,7 @@ class ParameterStats:
         return (self._measured, True) if since is None else (since, False)
 
     def _note_bad(self, step: int) -> None:
-        bad = self._weights.sites_above_zero(STAT_NAMES.index("nonfinite"))
+        bad = self._weights.sites_above_zero(_NONFINITE)
         self._bad_since = {name: self._bad_since.get(name, step) for name in bad}
 
 
@@ -126,9 +127,9 @@ def _root(square: float) -> float | None:
 
 def _relate(change: Any, weight: Any, scale: float) -> None:
     """The size of a change, scaled up from the sample to the whole, and relative to what was changed."""
-    change[4] *= scale**0.5
-    size = weight[4]
-    change[7] = change[4] / size if size > 0 else (0.0 if change[4] == 0 else _INF)
+    change[_NORM] *= scale**0.5
+    size, norm = weight[_NORM], change[_NORM]
+    change[_RATIO] = norm / size if size > 0 else (0.0 if norm == 0 else _INF)
 
 
 def thinned(tensor: Tensor, blocks: int, block: int) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.guard import Guard
-from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.sink import Sink, SiteTables
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
 from clew.records.signal_types import names
@@ -38,8 +38,8 @@ class Pretrained:
         self._guard = guard
         self._step = step
         self._forwards: dict[int, int] = {}
-        self._tables: dict[Site, int] = {}
-        self._look = guard.inner("pretrained", self._compare)
+        self._tables = SiteTables(sink)
+        self._compared = guard.inner("pretrained", self._compare)
         self.root: Root | None = None  # whose first BatchNorm we wait for
 
     def forward_began(self, root: Root) -> None:
@@ -55,7 +55,7 @@ class Pretrained:
         if not isinstance(module, NORMS) or self.root is None:
             return
         root, self.root = self.root, None
-        self._look(root, module, value)
+        self._compared(root, module, value)
 
     def _compare(self, root: Root, module: nn.modules.batchnorm._BatchNorm, value: object) -> None:
         mean, var = module.running_mean, module.running_var
@@ -74,10 +74,7 @@ class Pretrained:
         if found is None:
             return
         site = Site(self._models.path_of(root, module) or "", phase="train", root=root.name)
-        table = self._tables.get(site)
-        if table is None:
-            table = self._tables[site] = self._sink.table(SIGNALS, [self._sink.site(site)])
-        self._sink.row(table, self._step(), np.array(found))
+        self._sink.row(self._tables.table(SIGNALS, site), self._step(), np.array(found))
 
 
 def is_fresh(mean: Tensor, var: Tensor) -> bool:

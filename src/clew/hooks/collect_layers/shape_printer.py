@@ -29,7 +29,9 @@ class ShapePrinter:
         self._thread = threading.get_ident()
 
     def install(self, probe: Callable[[str, Callable[..., None]], Callable[..., None]]) -> None:
-        """Install the hooks, each under the guard that `probe` returns."""
+        """Install the hooks, each under the guard that `probe` returns; a second call does nothing."""
+        if self._handles:
+            return
         enter, leave = probe("print-shapes", self._enter), probe("print-shapes", self._leave)
 
         def before(module: nn.Module, args: Any) -> None:

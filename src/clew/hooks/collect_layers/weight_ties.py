@@ -50,7 +50,7 @@ class Ties:
         self._models = models
         self._places: dict[int, tuple[weakref.ref[Tensor], list[TiedPlace]]] = {}
         self._ties: list[Tie] = []
-        self._looked: set[int] = set()
+        self._searched: set[int] = set()
         self._sent: set[Any] = set()
 
     def registered(self, module: nn.Module, name: str, parameter: Tensor | None) -> None:
@@ -86,12 +86,12 @@ class Ties:
             )
             fact.write(self._sink, step)
 
-    def first_look(self, root: Root, step: int) -> None:
+    def find_copies(self, root: Root, step: int) -> None:
         """Before a root module's first training forward: find an output layer that copies the embedding."""
         top = root.module()
-        if top is None or root.index in self._looked:
+        if top is None or root.index in self._searched:
             return
-        self._looked.add(root.index)
+        self._searched.add(root.index)
         for a, b in copied_embeddings(unwrap(top)):
             self._send(step, root, a, b, "copied", (None, None))
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.collect_layers.pending_rows import Pending
+from clew.hooks.collect_layers.step_rows import Pending
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late

@@ -21,7 +21,7 @@ from clew.hooks.entry.sink import Sink
 from clew.measure.readable_tensors import has_values
 from clew.records.facts.step_facts import DatasetChangedFact, LoaderFact
 
-LOOKED_AT = 1 << 18  # evenly spaced elements of an array
+ELEMENTS_READ = 1 << 18  # evenly spaced elements of an array
 MOST_ITEMS = 32  # of a list of arrays
 EPOCHS = 8  # epochs in which arrays are compared; later those whose number is a power of two
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
@@ -113,7 +113,7 @@ def is_per_sample(array: Any, dataset: Any) -> bool:
 def summary(array: Any) -> tuple[int, float, float]:
     """Id, mean and standard deviation of an array: reordering the samples changes none of them."""
     flat = array.detach().reshape(-1) if isinstance(array, Tensor) else array.reshape(-1)
-    flat = flat[:: max(len(flat) // LOOKED_AT, 1)]
+    flat = flat[:: max(len(flat) // ELEMENTS_READ, 1)]
     values = flat.double().numpy() if isinstance(flat, Tensor) else flat.astype(np.float64)
     finite = values[np.isfinite(values)]
     if not len(finite):

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clew.hooks.collect_layers.pending_rows import Pending
+from clew.hooks.collect_layers.step_rows import Pending
 from clew.hooks.collect_loop.batch_stats import Batches
 from clew.hooks.collect_loop.loss_terms import Terms
 from clew.hooks.collect_loop.model_outputs import Outputs
-from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.sink import Sink, SiteTables
 from clew.hooks.entry.user_line import user_line
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values, shape_of
@@ -68,7 +68,7 @@ class Losses:
         self._broadcasts: set[Any] = set()
         self._walks = 0
         self._eval: dict[Site, list[float]] = {}
-        self._eval_tables: dict[Site, int] = {}
+        self._tables = SiteTables(sink)
         self.outputs = Outputs(sink, late, step)
         self.terms = Terms(sink, late)
         self.failures = LossFailures(sink, step)
@@ -88,7 +88,7 @@ class Losses:
             self._measure(site, prediction, kind)
         if isinstance(target, Tensor):
             self._batches.targets(site, target)
-        self.outputs.look(site, kind, prediction, target, given, result)
+        self.outputs.measure(site, kind, prediction, target, given, result)
         self.terms.note(site, result)
 
     def failed(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
@@ -109,12 +109,7 @@ class Losses:
 
     def end_of_evaluation(self, step: int) -> None:
         for site, (total, count) in self._eval.items():
-            table = self._eval_tables.get(site)
-            if table is None:
-                table = self._eval_tables[site] = self._sink.table(
-                    [signals.LOSS.name], [self._sink.site(site)]
-                )
-            self._sink.row(table, step, (total / count,))
+            self._sink.row(self._tables.table([signals.LOSS.name], site), step, (total / count,))
         self._eval.clear()
 
     def commit(self, step: int) -> None:
@@ -127,7 +122,7 @@ class Losses:
         self.outputs.discard()
         self.terms.discard()
 
-    def look_for_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
+    def find_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
         """Find (N, 1) against (N,) in a hand-written loss, in the graph below the loss."""
         if self._walks >= WALKS or loss.grad_fn is None:
             return
@@ -282,16 +277,16 @@ class LossFailures:
     def __init__(self, sink: Sink, step: Callable[[], int]) -> None:
         self._sink = sink
         self._step = step
-        self._told = 0
+        self._reported = 0
 
     def failed(self, kind: str, given: dict[str, Any], error: BaseException) -> None:
-        if self._told >= MOST:
+        if self._reported >= MOST:
             return
-        self._told += 1
+        self._reported += 1
         file, line = user_line()
         tensors = {**described("input", given.get("input")), **described("target", given.get("target"))}
-        told = type(error).__name__, str(error)[:500]
-        LossFailedFact(kind, file, line, *told, **tensors).write(self._sink, self._step())
+        raised = type(error).__name__, str(error)[:500]
+        LossFailedFact(kind, file, line, *raised, **tensors).write(self._sink, self._step())
 
 
 def described(name: str, value: Any) -> dict[str, Any]:

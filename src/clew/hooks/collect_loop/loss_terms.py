@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import Tensor
 
-from clew.hooks.collect_layers.activation_origin import node_kind
-from clew.hooks.collect_layers.pending_rows import Pending
+from clew.hooks.collect_layers.step_rows import Pending
+from clew.hooks.collect_loop.model_outputs import node_kind
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values

@@ -1,4 +1,4 @@
-"""Model outputs as they go into the loss, on sampled steps: their spread, range and accuracy.
+"""Model outputs as they go into the loss, on sampled steps: their activation, spread, range and accuracy.
 
 Everything is computed as one small tensor without reading a single number, so that an accelerator need not
 wait.
@@ -6,18 +6,18 @@ wait.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clew.hooks.collect_layers.activation_origin import Origin, origin_of
-from clew.hooks.collect_layers.pending_rows import Pending
+from clew.hooks.collect_layers.step_rows import Pending
 from clew.hooks.entry.sink import Sink
-from clew.measure.deferred_values import Late, on_host
+from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
 from clew.records.facts.loss_facts import OutputFact
@@ -46,6 +46,26 @@ LISTED = 1 << 14  # labels that are counted
 MARGIN = 0.02  # share of an activation's range by which a target must exceed it to count as outside
 NAN = float("nan")
 
+DEEPEST = 12  # nodes followed from the loss's input
+# These move, select or cast values without changing them.
+_MOVES = {
+    "View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Transpose", "T", "Permute", "Slice",
+    "Select", "Index", "Clone", "Alias", "ToCopy", "Expand", "Narrow", "AsStrided", "_DDPSink",
+    "IndexSelect", "Gather", "Unbind", "Split", "SplitWithSizes",
+}  # fmt: skip
+_MADE = {
+    "Sigmoid": "sigmoid",
+    "Relu": "relu",
+    "Tanh": "tanh",
+    "Softmax": "softmax",
+    "LogSoftmax": "log_softmax",
+    "LogSigmoid": "logsigmoid",
+    "Hardsigmoid": "hardsigmoid",
+    "Softplus": "softplus",
+    "Exp": "exp",
+}
+_PICKS = {"Slice", "Select", "Index", "Narrow", "IndexSelect", "Gather", "Unbind", "Split", "SplitWithSizes"}
+
 
 class Outputs:
     """Measures the predictions that go into torch's loss functions."""
@@ -57,7 +77,7 @@ class Outputs:
         self._pending = Pending(sink, late)
         self._origins: set[Any] = set()
 
-    def look(
+    def measure(
         self, site: Site, kind: str, prediction: Tensor, target: Any, given: dict[str, Any], result: Any
     ) -> None:
         """A loss function was called with these arguments and returned this result."""
@@ -69,12 +89,7 @@ class Outputs:
             return
         with torch.no_grad():
             values = outputs_row(kind, prediction.detach(), target.detach(), given, result, origin)
-        row = np.full(len(OUTPUT_NAMES), np.nan)
-        if on_host(values):
-            row[:] = values.numpy()
-        else:
-            self._late.add(values, partial(_fill, row))
-        self._pending.put(OUTPUT_NAMES, site, row)
+        self._pending.put(OUTPUT_NAMES, site, self._late.row(values))
 
     def _fact(self, site: Site, kind: str, prediction: Tensor, origin: Origin) -> None:
         """Once per place and activation."""
@@ -100,10 +115,6 @@ class Outputs:
 
     def discard(self) -> None:
         self._pending.discard()
-
-
-def _fill(row: Any, values: Tensor) -> None:
-    row[:] = values.numpy()
 
 
 def outputs_row(
@@ -247,3 +258,64 @@ def regression_numbers(values: Tensor, target: Tensor, origin: Origin) -> dict[s
         apart = target.std(0).mean()
         numbers[signals.PREDICTION_SPREAD.name] = values.std(0).mean() / apart.clamp(min=1e-30)
     return numbers
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The activation at the end of a model, what was applied to it since, and the axis of a softmax."""
+
+    name: str  # "sigmoid", "clamp", …; "" if it is none of these
+    dim: int | None = None  # of a softmax, as the program gave it; negative values count from the end
+    logged: bool = False  # a logarithm was applied since
+    clamped: bool = False
+    picked: bool = False  # only a part of it is left
+
+    def limits(self) -> tuple[float, float]:
+        """The range of values that it can take."""
+        if self.logged:
+            return float("-inf"), float("inf")
+        if self.name in ("sigmoid", "softmax", "hardsigmoid"):
+            return 0.0, 1.0
+        if self.name == "tanh":
+            return -1.0, 1.0
+        return (0.0 if self.name in ("relu", "softplus", "exp") else float("-inf")), float("inf")
+
+
+def origin_of(tensor: Tensor) -> Origin:
+    """Follow a tensor back through views and casts to the activation that computed its values.
+
+    Reads only node names and plain numbers saved in nodes, never a saved tensor: accessing one could
+    recompute a checkpointed part of the model.
+    """
+    node: Any = tensor.grad_fn
+    logged = clamped = picked = False
+    for _ in range(DEEPEST):
+        kind = node_kind(node)
+        if kind in _MADE:
+            return Origin(_MADE[kind], softmax_dim(node, kind), logged, clamped, picked)
+        if kind == "Log":
+            logged = True
+        elif kind == "Clamp" or (kind == "Add" and logged and _one_sided(node)):
+            clamped = clamped or kind == "Clamp"  # as in log(p + eps), which is what a clamp is for
+        elif kind not in _MOVES:
+            break
+        picked = picked or kind in _PICKS
+        node = next((child for child, _ in node.next_functions if child is not None), None)
+    return Origin("clamp" if clamped else "", None, logged, clamped, picked)
+
+
+def node_kind(node: Any) -> str:
+    """`Softmax` for a SoftmaxBackward0; an empty string for a leaf."""
+    return "" if node is None else re.sub(r"Backward\d*$", "", type(node).__name__)
+
+
+def softmax_dim(node: Any, kind: str) -> int | None:
+    """The axis of a softmax; torch stores negative axes as unsigned numbers."""
+    if kind not in ("Softmax", "LogSoftmax"):
+        return None
+    dim = int(node._saved_dim)
+    return dim - (1 << 64) if dim >= 1 << 63 else dim
+
+
+def _one_sided(node: Any) -> bool:
+    return sum(child is not None for child, _ in node.next_functions) == 1

@@ -14,8 +14,7 @@ from torch.optim import Optimizer
 
 from clew.hooks.collect_layers.trained_models import ModelBook, ParameterName
 from clew.hooks.entry.sink import Sink
-from clew.measure.gradient_norm import GradientNorm
-from clew.measure.kernel.addresses import Addresses
+from clew.measure.gradient_norm import Addresses, GradientNorm
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
 from clew.records.facts.step_facts import OptimizerFact, OptimizerGroup
@@ -196,7 +195,7 @@ class OptimizerBook:
                 return (parameter, id(gradient), gradient._version)
         return None
 
-    def look_for_zeroing(self) -> None:
+    def find_cleared(self) -> None:
         """Check whether the old gradients were cleared, by `zero_grad()` or by hand."""
         for state in self.states:
             if state.dirty and state.witness is not None and was_cleared(*state.witness):

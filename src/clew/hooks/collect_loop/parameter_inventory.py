@@ -1,4 +1,5 @@
-"""Parameter inventory: which parameters are trained, by which optimizer, and which are still at init."""
+"""Parameter inventory: which parameters are trained, by which optimizer, which are still at init, and layers
+whose units are copies of one another."""
 
 from __future__ import annotations
 
@@ -7,14 +8,16 @@ import math
 import numpy as np
 from torch import Tensor, nn
 
-from clew.hooks.collect_layers.identical_units import units_alike
 from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerBook
+from clew.measure.deferred_values import on_host
+from clew.measure.readable_tensors import has_values
 from clew.measure.stats import tensor_stats
 from clew.records.facts.model_facts import ParameterRow, ParametersFact
 
 UNIFORM_STD = 1 / math.sqrt(3)  # of a uniform distribution on (-1, 1)
 TOLERANCE = 0.05  # relative error of a standard deviation over a few hundred elements
+ALIKE = 1e-3  # difference between equal units, relative to the largest weight of a unit
 FEWEST = 256  # with fewer elements a distribution cannot be recognised
 
 
@@ -82,3 +85,24 @@ def init_like(module: nn.Module | None, leaf: str, parameter: Tensor) -> bool | 
     if isinstance(module, nn.Embedding):
         return bool(abs(mean) < TOLERANCE and abs(std - 1) < TOLERANCE)
     return None
+
+
+def units_alike(weight: Tensor) -> bool | None:
+    """Whether the units of a layer have identical weights, based on four of them.
+
+    None if there is nothing to compare, or if reading the weights would make the host wait.
+    """
+    if weight.dim() < 2 or not on_host(weight) or not has_values(weight) or weight.shape[0] < 2:
+        return None
+    if not weight.numel() or not weight.is_floating_point():
+        return None
+    return rows_alike(weight)
+
+
+def rows_alike(weight: Tensor) -> bool:
+    """Whether the rows of a weight with at least two rows are the same, based on four of them."""
+    rows, count = weight.detach(), weight.shape[0]
+    first = rows[0]
+    # Sums in a different order let even perfect copies drift apart by rounding.
+    bound = ALIKE * float(first.abs().max())
+    return all(float((rows[n] - first).abs().max()) <= bound for n in {1, count // 2, count - 1})

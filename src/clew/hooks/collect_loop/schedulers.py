@@ -29,7 +29,7 @@ class Known:
     owner: int | None = None  # number of its optimizer
     last: SchedulerFact | None = None  # the last fact written
 
-    def look(self, scheduler: Any, owner: int | None) -> None:
+    def read(self, scheduler: Any, owner: int | None) -> None:
         """Read what only a live scheduler can tell: a fold's scheduler is freed with the fold."""
         self.steps, self.since = steps_of(scheduler), 0
         self.owner = owner if owner is not None else self.owner
@@ -72,7 +72,7 @@ class Schedulers:
         optimizer = getattr(scheduler, "optimizer", None)
         if not self._steps_of(optimizer):
             known.early += 1
-        known.look(scheduler, self._number_of(optimizer))
+        known.read(scheduler, self._number_of(optimizer))
 
     def count(self, scheduler: Any) -> None:
         """Same as `stepped` on a light step, where only the count is kept."""
@@ -95,7 +95,7 @@ class Schedulers:
         for index, known in enumerate(self._order):
             scheduler = known.scheduler()
             if scheduler is not None:
-                known.look(scheduler, self._number_of(getattr(scheduler, "optimizer", None)))
+                known.read(scheduler, self._number_of(getattr(scheduler, "optimizer", None)))
             else:
                 known.bury()
             fact = self._fact(index, known)

@@ -4,13 +4,10 @@ Enter at `launcher.py` for scripts, `after_import.py` for torch. May import: rec
 
 - `after_import`: import hook that runs a callback once the program has imported a module
 - `guard`: the guard around every probe: no failure of Clew's may reach the user's training
-- `launcher`: script launcher: runs the user's program in this process, as plain `python` would
+- `launcher`: script launcher: runs the user's program in this process, as plain `python` would, and
+  removes Clew's frames from tracebacks
 - `patches`: patches of functions in other modules: invisible in tracebacks and warnings, and reversible
 - `sink`: interface to which hooks write what they record. The store's log writer implements it; tests use
   a list
-- `tracebacks`: remove Clew's own frames from tracebacks, so that an uncaught exception reads as it would
-  without Clew
-- `user_line`: file and line of the user's own code that is running now
-- `variable_names`: names that the program's variables give an object, from the innermost function
-  outwards
+- `user_line`: file and line of the user's own code that is running now, and the user's names for an object
 """

@@ -29,3 +29,19 @@ class Sink(Protocol):
 
     def nudge(self) -> None:
         """Nothing more will come for a while: what is queued may be written now."""
+
+
+class SiteTables:
+    """One table for each kind of row and site."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._known: dict[tuple[str, Site], int] = {}
+
+    def table(self, signals: Sequence[str], site: Site) -> int:
+        """The table of rows with these signals at this site."""
+        key = (signals[0], site)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._sink.table(signals, [self._sink.site(site)])
+        return known

@@ -1,4 +1,4 @@
-"""File and line of the user's own code that is running now.
+"""File and line of the user's own code that is running now, and the user's names for an object.
 
 A frame counts as the user's if its file does not belong to Clew, torch, the standard library or an installed
 package. If the whole program is installed (a library's training command), the nearest frame outside torch and
@@ -25,6 +25,8 @@ _COMMANDS = ("clew", "clew.exe", "clew-script.py")
 
 USER, LIBRARY, HIDDEN = 2, 1, 0
 _kinds: dict[str, int] = {}
+
+FRAMES = 6  # user frames that are searched
 
 
 def kind_of(filename: str) -> int:
@@ -135,3 +137,20 @@ def _name_in_frame(frame: FrameType, value: object) -> str | None:
     owner = frame.f_locals.get("self")
     attributes = {**getattr(owner, "__dict__", {}), **getattr(owner, "_modules", {})}
     return next((str(n) for n, found in attributes.items() if found is value), None)
+
+
+def names_in_callers(value: object) -> list[str]:
+    """All names that the program's variables give an object, from the innermost function outwards."""
+    found: list[str] = []
+    frame: FrameType | None = sys._getframe(1)
+    seen = 0
+    while frame is not None and seen < FRAMES:
+        if kind_of(frame.f_code.co_filename) == USER:
+            seen += 1
+            for scope in (frame.f_locals, frame.f_globals):
+                found += [str(n) for n, v in list(scope.items()) if v is value and n not in found]
+            owner = frame.f_locals.get("self")
+            attributes = getattr(owner, "__dict__", {})
+            found += [str(n) for n, v in list(attributes.items()) if v is value and n not in found]
+        frame = frame.f_back
+    return [name for name in found if not name.startswith("_")]

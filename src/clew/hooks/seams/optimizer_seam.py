@@ -79,7 +79,7 @@ def watch_schedulers(probes: Probes) -> None:
     machine, loop = probes.machine, probes.watcher.loop
 
     def made(_: Any, scheduler: Any, *__: Any, **___: Any) -> None:
-        loop.tell(loop.schedulers.made, scheduler)
+        loop.call(loop.schedulers.made, scheduler)
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -133,7 +133,7 @@ def watch_scaler(probes: Probes) -> None:
 
     def unscaled(*_: Any, **__: Any) -> None:
         probes.watcher.pattern.add("u")
-        probes.watcher.loop.upkeep.unscaled += 1
+        probes.watcher.loop.optimizer_use.unscaled += 1
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:

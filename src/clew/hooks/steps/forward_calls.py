@@ -1,4 +1,4 @@
-"""Forward calls of models: which are training, which are measured, and which modules run inside them."""
+"""Forward calls of models: their modes, which are training, which are measured, and the modules inside."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from torch import nn
 from clew.hooks.collect_layers.activation_functions import ActivationCalls, ActivationMode
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.collect_loop.batch_stats import FIRST_LAYERS, batch_size
+from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.step_clock import Pattern, StepClock
 from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import shape_of
+from clew.records.facts.step_facts import ModeFact
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 tracing, transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
 MOST_FORWARDS = 8  # forwards before a backward that are measured: more than this is an evaluation
 
+MODE_EVERY = 10  # the mode of a training model is recorded at least every so many steps
+MOST_MODULES = 10_000  # modules for which we remember who set their mode
+
 
 class Forwards:
     """Called when any module is entered and left, on the training thread."""
@@ -29,8 +36,8 @@ class Forwards:
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
         self._calls = ActivationCalls(guard.probe("functions", self._function_called))
-        self._look_at_call = guard.probe("functions", self._other_called)
-        self._look_at_dropout = guard.probe("functions", self._dropout_called)
+        self._call_probe = guard.probe("functions", self._other_called)
+        self._dropout_probe = guard.probe("functions", self._dropout_called)
         self.depth = 0
         self.root: Root | None = None  # of the running forward
         self.number = 0  # forwards since the last backward
@@ -73,7 +80,7 @@ class Forwards:
     def _enter_layer(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
         watcher = self._watcher
         self.stack.append(module)
-        watcher.loop.tell(watcher.loop.entered, root, self.stack, args)
+        watcher.loop.call(watcher.loop.entered, root, self.stack, args)
         if watcher.structure.flow is not None:
             watcher.structure.enter(module, self._path(root, module), args)
         if self._first_layer_due and isinstance(module, FIRST_LAYERS):
@@ -88,7 +95,7 @@ class Forwards:
         if not torch.is_grad_enabled():
             from_loader = watcher.pattern.batch_after_evaluation()
             watcher.pattern.add("e", root.index)
-            watcher.loop.tell(watcher.loop.evaluations.forward, root, module, from_loader)
+            watcher.loop.call(watcher.loop.evaluations.forward, root, module, from_loader)
             watcher.modes.note(root, module, trains=False)
             self._evaluating = root
             return
@@ -127,7 +134,7 @@ class Forwards:
             self._calls.begin(self._full_mode, layers_only_follow=watcher.sampler.every_step)
 
     def _full_mode(self, seen: Callable[[str, Any], None]) -> ActivationMode:
-        return ActivationMode(seen, self._look_at_dropout, self._look_at_call, self._cut_called)
+        return ActivationMode(seen, self._dropout_probe, self._call_probe, self._cut_called)
 
     def enter_layer(self, module: nn.Module, _: Any) -> None:
         """A layer is about to run in a step that records only layer statistics."""
@@ -210,8 +217,8 @@ class Forwards:
 
     def _cut_called(self, name: str, args: Any) -> None:
         watcher = self._watcher
-        if self.root is not None and watcher.loop.graph.looking:
-            watcher.loop.tell(watcher.loop.graph.cut, self.root, name, args)
+        if self.root is not None and watcher.loop.graph.is_wanted:
+            watcher.loop.call(watcher.loop.graph.cut, self.root, name, args)
 
     def _other_called(self, name: str, args: Any, kwargs: Any, output: Any) -> None:
         if self.stack and self.root is not None and not being_transformed():
@@ -241,3 +248,45 @@ class Forwards:
 def being_transformed() -> bool:
     """Whether tensors stand for something else now: tracing, vmap, torch.func.grad."""
     return tracing() is not None or transforming() is not None
+
+
+class Modes:
+    """The modes of all models of a program."""
+
+    def __init__(self, sink: Sink, clock: StepClock, pattern: Pattern) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._pattern = pattern
+        self._set: dict[int, tuple[bool, str | None, int | None]] = {}
+        self._known: set[Any] = set()
+
+    def were_set(self, module: nn.Module, training: bool) -> None:
+        """The user called `.train()` or `.eval()` on this module."""
+        file, line = user_line()
+        if len(self._set) > MOST_MODULES:
+            self._set.clear()
+        self._set[id(module)] = (training, file, line)
+
+    def note(self, root: Root, module: nn.Module, trains: bool) -> None:
+        """A root module runs, in training or not: record when its mode changed, and who set it."""
+        training = module.training
+        if root.training is not None and root.training != training:
+            self._pattern.add("m", root.index)
+            _, file, line = self._set.get(id(module), (training, None, None))
+            data = {"root": root.name, "training": training, "file": file, "line": line}
+            self._sink.event("mode", self._clock.step, data)
+        root.training = training
+        if not trains:
+            return
+        _, file, line = self._set.get(id(module), (training, None, None))
+        key = (root.index, training, file, line)
+        if key not in self._known:
+            self._known.add(key)
+            dependent = tuple((path, kind) for path, kind in root.mode_dependent[:50])
+            ModeFact(root.name, training, file, line, dependent).write(self._sink, self._clock.step)
+
+    def note_training(self, root: Root, training: bool | None, sampling: bool) -> None:
+        """Record the mode of a training root: when sampled, at intervals, and always in eval mode."""
+        training = root.training if training is None else training
+        if sampling or not training or self._clock.step % MODE_EVERY == 0:
+            self._clock.modes[root.name] = float(bool(training))

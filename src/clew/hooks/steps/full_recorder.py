@@ -19,8 +19,8 @@ from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite, rates_
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.forward_calls import being_transformed
 from clew.hooks.steps.grad_scaler import fused_scale
+from clew.hooks.steps.optimizer_steps import Update
 from clew.hooks.steps.recorder import Recorder
-from clew.hooks.steps.running_updates import Update
 from clew.measure.nested_tensors import first_tensor
 from clew.measure.stats import TEAM
 from clew.records.site import Site
@@ -77,10 +77,10 @@ class FullRecorder(Recorder):
 
     def _zeroed(self) -> None:
         watcher = self._watcher
-        watcher.optimizers.look_for_zeroing()
+        watcher.optimizers.find_cleared()
         watcher.pattern.add("z")
         if self._machine.sampling_all:
-            watcher.loop.tell(watcher.loop.gradients.look_for_clearing)
+            watcher.loop.call(watcher.loop.gradients.find_cleared)
 
     def scheduler_stepped(self, scheduler: Any) -> None:
         """The step that a scheduler takes when it is created does not count."""
@@ -90,7 +90,7 @@ class FullRecorder(Recorder):
     def _scheduled(self, scheduler: Any) -> None:
         if not getattr(scheduler, "_is_initial", False):
             self._watcher.pattern.add("h")
-            self._watcher.loop.tell(self._watcher.loop.schedulers.stepped, scheduler)
+            self._watcher.loop.call(self._watcher.loop.schedulers.stepped, scheduler)
 
     # -- forward --
 
@@ -172,7 +172,7 @@ class FullRecorder(Recorder):
         watcher.forwards.reset()
         machine.in_backward = True
         watcher.holding.before_backward()
-        watcher.optimizers.look_for_zeroing()
+        watcher.optimizers.find_cleared()
         watcher.pattern.add("b")
         awaited = []
         for root, training in watcher.forwards.take_awaiting().values():
@@ -184,9 +184,9 @@ class FullRecorder(Recorder):
         loss = first_tensor(tensors)
         if loss is not None:
             if everything:
-                watcher.loop.tell(watcher.loop.before_backward, loss, awaited, watcher.clock.step)
+                watcher.loop.call(watcher.loop.before_backward, loss, awaited, watcher.clock.step)
             if everything and watcher.forwards.heads:
-                watcher.losses.look_for_broadcast(loss, watcher.forwards.heads)
+                watcher.losses.find_broadcast(loss, watcher.forwards.heads)
             if everything and not watcher.models.compile_used:
                 watcher.losses.terms.before_backward(loss)
             for observer in watcher.observers:
@@ -198,10 +198,10 @@ class FullRecorder(Recorder):
         watcher, machine = self._watcher, self._machine
         machine.in_backward = False
         watcher.optimizers.after_backward()
-        watcher.alarms.look_for_bad_micro_batch()
+        watcher.alarms.find_bad_micro_batch()
         if machine.sampling_all:
             watcher.losses.terms.after_backward()
-            watcher.loop.tell(watcher.loop.after_backward, self.batch)
+            watcher.loop.call(watcher.loop.after_backward, self.batch)
         watcher.clock.batch += watcher.clock.pending_batch
         watcher.clock.pending_batch = 0
         if not self._steps_come_from_optimizers():
@@ -327,7 +327,7 @@ class FullRecorder(Recorder):
         watcher.holding.stepped()
         if machine.sampling_all:
             watcher.optimizers.write_soundness(state, watcher.clock.step)
-            watcher.loop.tell(watcher.loop.stepped, state, watcher.clock.step)
+            watcher.loop.call(watcher.loop.gradients.stepped, state, watcher.clock.step)
         watcher.optimizers.after_step(state)
         if watcher.cycle.ends_with(state.index):
             self._end_step()
@@ -363,4 +363,4 @@ class FullRecorder(Recorder):
         watcher.histograms.wanted = False
         if machine.sampling_all:
             watcher.histograms.prepare(step)
-            watcher.loop.tell(watcher.loop.step_begins, step)
+            watcher.loop.call(watcher.loop.step_begins)

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.replay_inputs import Holding
-from clew.measure.plain_values import readable
+from clew.measure.readable_tensors import readable
 
 # torch's documentation of `update`: "if the scale falls below 1, something is likely wrong".
 EXHAUSTED = 1.0
@@ -53,7 +53,7 @@ class Scaling:
         self._last = (step, optimizer, line, _at_hand(scale))
         exhausted = self._last[3] is not None and self._last[3] <= EXHAUSTED
         if exhausted or self._in_a_row >= MOST_IN_A_ROW:
-            self._tell()
+            self._report()
         self._holding.stepped()  # the next backward does not accumulate
 
     def _updated(self) -> None:
@@ -63,13 +63,13 @@ class Scaling:
     def finish(self) -> None:
         """The run is over; it may have been too short for the scale to come down."""
         if not self._updates and self._in_a_row >= MOST_AT_THE_END:
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._last is not None:
             _, optimizer, line, scale = self._last
-            told = {"kind": _kind(optimizer), "skipped": self._in_a_row, "scale": scale}
-            self._collapsed(optimizer, line, told)
+            details = {"kind": _kind(optimizer), "skipped": self._in_a_row, "scale": scale}
+            self._collapsed(optimizer, line, details)
 
 
 def fused_scale(optimizer: Optimizer) -> Any:

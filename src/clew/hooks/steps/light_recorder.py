@@ -25,10 +25,10 @@ from clew.hooks.entry.user_line import USER, kind_of, user_line
 from clew.hooks.steps.forward_calls import tracing, transforming
 from clew.hooks.steps.light_rows import BACKWARD, DATA, FORWARD, OTHER, STEP, work_out, write_rows
 from clew.hooks.steps.native_steps import METHODS, NativeSteps
+from clew.hooks.steps.optimizer_steps import Update
 from clew.hooks.steps.recorder import Recorder
 from clew.hooks.steps.replay_inputs import NO_STATES
-from clew.hooks.steps.running_updates import Update
-from clew.measure.scalar import number
+from clew.measure.stats import number
 
 if TYPE_CHECKING:
     from clew.hooks.collect_layers.trained_models import Root
@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 LIGHT = "light"  # its name among the probes
 WAIT = 0.4  # seconds that notes wait to be written: lost if the process is killed, and the lag of a live view
 MOST_EVENTS = 4_096  # most events that wait, however fast the steps are
-WORTH = (
-    16  # steps in a row that the library noted: then an interruption, such as an evaluation, is soon over,
-)
-AGAIN = 0.02  # seconds after which the library may note again
+WORTH = 16  # after so many steps in a row that the library noted, an interruption is probably short,
+AGAIN = 0.02  # and the library may note again after so many seconds
 
 Line = tuple[str | None, int | None]
 
@@ -209,7 +207,7 @@ class LightRecorder(Recorder):
         holding = self._watcher.holding
         holding.backward(loss, line)
         if holding.accumulates:
-            self._watcher.alarms.look_for_bad_micro_batch()
+            self._watcher.alarms.find_bad_micro_batch()
 
     def backward_raised(self) -> None:
         """Not noted."""

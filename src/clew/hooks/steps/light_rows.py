@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clew.hooks.steps.forward_calls import MODE_EVERY
 from clew.hooks.steps.native_steps import events_of
-from clew.hooks.steps.train_modes import EVERY
 
 if TYPE_CHECKING:
     from clew.hooks.collect_layers.trained_models import Root
@@ -125,7 +125,7 @@ def write_rows(
         rows[1:, 7][codes[1:] == code] = pattern(code)
     sink.rows(watcher.loss_table(line), steps, rows[:, 8:9])
     sink.rows(watcher.optimizers.table_of(state)[0], steps, rows[:, 9:11])
-    clock.note_modes(root.name, steps[steps % EVERY == 0])
+    clock.note_modes(root.name, steps[steps % MODE_EVERY == 0])
     seconds = clock.write(first, rows[:, :8], memory)
     clock.step += len(rows)
     watcher.sampler.account_light(len(rows), float(rows[:, 1].sum()), seconds)

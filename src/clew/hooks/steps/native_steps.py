@@ -28,7 +28,7 @@ from torch.optim import Optimizer
 from clew.hooks.entry.sink import Array
 from clew.hooks.steps.forward_calls import tracing, transforming
 from clew.measure import stats
-from clew.measure.kernel.native_functions import Natives
+from clew.measure.kernel.compiled_library import Natives
 
 COLUMNS = 11  # see `light_rows.write_rows`
 ROOM = 1_024  # steps that may wait to be written, however fast they are

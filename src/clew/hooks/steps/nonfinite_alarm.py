@@ -17,7 +17,7 @@ from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.replay_inputs import Holding
-from clew.measure.plain_values import is_nonfinite
+from clew.measure.readable_tensors import is_nonfinite
 from clew.records.facts.nan_facts import ExplainedFact, NonFiniteFact
 from clew.records.site import Site
 
@@ -38,7 +38,7 @@ class Alarms:
         self._watcher = watcher
         self._given: set[str] = set()
 
-    def give(self, where: str, step: int, line: Line, state: OptimizerState | None, **told: Any) -> None:
+    def give(self, where: str, step: int, line: Line, state: OptimizerState | None, **details: Any) -> None:
         """A non-finite loss or gradient was found."""
         if where in self._given:
             return
@@ -50,19 +50,19 @@ class Alarms:
         late = watcher.late.is_waiting or (state is not None and state.uses_closure) or step != watcher.step
         explain = watcher.on_alarm if not late else None  # if late, the parameters have already changed
         found = _found(where, line, named, watcher.holding)
-        replace(found, **told, explained=explain is not None).write(watcher.sink, step)
+        replace(found, **details, explained=explain is not None).write(watcher.sink, step)
         if explain is not None:
             try:
                 explain(where, step, state)
             finally:  # live viewers of the run are waiting for it
                 ExplainedFact(where).write(watcher.sink, step)
 
-    def never_updated(self, optimizer: Optimizer, line: Line, told: dict[str, Any]) -> None:
+    def never_updated(self, optimizer: Optimizer, line: Line, details: dict[str, Any]) -> None:
         """A GradScaler has skipped more steps than its scale can explain."""
         watcher = self._watcher
-        self.give("gradient", watcher.step, line, watcher.optimizers.state_of(optimizer), **told)
+        self.give("gradient", watcher.step, line, watcher.optimizers.state_of(optimizer), **details)
 
-    def look_for_bad_micro_batch(self) -> None:
+    def find_bad_micro_batch(self) -> None:
         """When gradients accumulate over several backwards, find which of them was non-finite."""
         watcher = self._watcher
         if not watcher.holding.accumulates or watcher.holding.scaled or "gradient" in self._given:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from clew.measure.nested_tensors import data_tensors
-from clew.measure.plain_values import is_nonfinite
+from clew.measure.readable_tensors import is_nonfinite
 from clew.measure.rng import host_states
 
 MOST_CALLS = 4  # model calls before one backward; with more of them (an evaluation) none are kept
@@ -57,7 +57,7 @@ class Holding:
         self.scaled = False  # a GradScaler is in use: infinite gradients are part of how it works
         self._closed = False  # a backward came after these calls
         self._draws = [False, False, False]
-        self._looks = 0
+        self._compared_steps = 0
         self._compare: tuple[Any, Any, Any] | None = None
 
     @property
@@ -148,7 +148,7 @@ class Holding:
             self._open()
         if self.calls:
             return
-        learning = self._looks < LEARNING
+        learning = self._compared_steps < LEARNING
         self.rng = host_states() if learning else host_states(*self._draws)
         self._compare = self.rng if learning else None
         enabled = torch.is_autocast_enabled("cpu")
@@ -163,7 +163,7 @@ class Holding:
         if self._compare is None:
             return
         before, self._compare = self._compare, None
-        self._looks += 1
+        self._compared_steps += 1
         after = host_states(*[not known for known in self._draws])
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             if new is not None:

@@ -20,10 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
+
 from clew.hooks.steps.full_recorder import FullRecorder
 from clew.hooks.steps.light_recorder import LIGHT, LightRecorder
+from clew.hooks.steps.optimizer_steps import RunningUpdates
 from clew.hooks.steps.recorder import SILENT, Recorder
-from clew.hooks.steps.running_updates import RunningUpdates
 
 if TYPE_CHECKING:
     from clew.hooks.collect_layers.trained_models import Root
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 
 CENTRAL = ("forward", "backward", "step")  # probes without which the others make no sense
 NOBODY = -1  # not a valid thread id
+
+
+def distributed() -> bool:
+    """Whether training is distributed: replaying a step on one process could leave the others waiting."""
+    there = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return there and torch.distributed.get_world_size() > 1
 
 
 class ModuleHooks(Protocol):
@@ -49,7 +57,7 @@ class StepMachine:
         self._guard = guard
         self._hooks: ModuleHooks | None = None  # while attached
         self._light_failed = False
-        self._looks_away = False  # Clew itself is running the user's code
+        self._paused = False  # Clew itself is running the user's code
         self.thread = threading.get_ident()  # the thread whose training is followed
         self.sampling = self.sampling_all = watcher.sampler.wants(0)  # layers are measured; all the rest too
         self.in_backward = False  # what runs in it is not a forward of its own
@@ -79,7 +87,7 @@ class StepMachine:
     def attach(self, hooks: ModuleHooks) -> None:
         """Seams report from now on, and the training of this thread is followed."""
         self._hooks = hooks
-        if not self._looks_away:
+        if not self._paused:
             self.thread = threading.get_ident()
             self._exchange(self.full)
 
@@ -119,13 +127,13 @@ class StepMachine:
         """Record nothing: what runs now is not the user's training."""
         self.light.settle()
         recorder, hooks = self.recorder, self._hooks
-        before = (self._looks_away, self.thread, self.in_backward)
+        before = (self._paused, self.thread, self.in_backward)
         self._exchange(SILENT)
-        self._looks_away, self.thread, self.in_backward = True, NOBODY, True
+        self._paused, self.thread, self.in_backward = True, NOBODY, True
         try:
             yield
         finally:
-            self._looks_away, self.thread, self.in_backward = before
+            self._paused, self.thread, self.in_backward = before
             changed = self._hooks is not hooks or self._light_failed
             self._exchange(self.full if recorder is self.light and changed else recorder)
 

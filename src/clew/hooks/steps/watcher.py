@@ -16,34 +16,39 @@ from torch.optim import Optimizer
 from clew.hooks.collect_layers.activations import Activations
 from clew.hooks.collect_layers.layer_histograms import Histograms
 from clew.hooks.collect_layers.layer_structure import Structure
-from clew.hooks.collect_layers.output_functions import FunctionCalls
+from clew.hooks.collect_layers.loss_graph import GraphBook
+from clew.hooks.collect_layers.noise_and_mask_calls import FunctionCalls
 from clew.hooks.collect_layers.parameter_stats import ParameterStats
 from clew.hooks.collect_layers.pretrained_statistics import Pretrained
-from clew.hooks.collect_layers.trained_models import ModelBook
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
+from clew.hooks.collect_layers.weight_ties import Ties
 from clew.hooks.collect_loop.batch_stats import Batches
-from clew.hooks.collect_loop.fed_samples import Feeding
+from clew.hooks.collect_loop.evaluation_sections import EvaluationSections
 from clew.hooks.collect_loop.loss_calls import Losses
+from clew.hooks.collect_loop.optimizer_use import OptimizerUse, UsedGradients
 from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
 from clew.hooks.collect_loop.parameter_inventory import owners_of, parameters_fact
+from clew.hooks.collect_loop.schedulers import Schedulers
+from clew.hooks.collect_loop.seen_samples import Feeding
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.forward_calls import Forwards
+from clew.hooks.steps.forward_calls import Forwards, Modes
 from clew.hooks.steps.grad_scaler import Scaling
-from clew.hooks.steps.loop_collectors import LoopCollectors
 from clew.hooks.steps.nonfinite_alarm import Alarms
-from clew.hooks.steps.optimizer_cycle import Cycle
+from clew.hooks.steps.optimizer_steps import Cycle
 from clew.hooks.steps.replay_inputs import Holding
 from clew.hooks.steps.sampling_budget import SamplingBudget
-from clew.hooks.steps.step_clock import StepClock
+from clew.hooks.steps.step_clock import Pattern, StepClock
 from clew.hooks.steps.step_machine import StepMachine
-from clew.hooks.steps.step_pattern import Pattern
-from clew.hooks.steps.train_modes import Modes
 from clew.measure.deferred_values import Late
+from clew.measure.nested_tensors import data_tensors
 from clew.records import signals
 from clew.records.facts.step_facts import PatternFact
 from clew.records.site import Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a typical program has stepped once
+
+NAME = "loop"
 
 
 class Watcher:
@@ -97,7 +102,7 @@ class Watcher:
         return self.clock.step + self.machine.light.steps
 
     @property
-    def spoken_of(self) -> int:
+    def reported_step(self) -> int:
         """The step that the program's current reports are about: the last one, until another has begun."""
         begun = self.machine.light.has_begun
         if begun is None:
@@ -141,7 +146,7 @@ class Watcher:
         """A training step ends: close what came before it, and at intervals count everything."""
         self.losses.end_of_evaluation(step)
         if self.loop.evaluations.is_open:
-            self.loop.tell(self.loop.evaluations.close, step)
+            self.loop.call(self.loop.evaluations.close, step)
         if self.feeding.evaluations.running:
             self.feeding.end_of_section()
         if self.next_inventory(step) == step:
@@ -162,14 +167,68 @@ class Watcher:
             if fact is not None and self._inventories.get(root.name) != fact:
                 self._inventories[root.name] = fact
                 fact.write(self.sink, self.clock.step)
-        self.loop.tell(self.loop.report, self.clock.step, owners_of(self.optimizers))
+        self.loop.call(self.loop.report, self.clock.step, owners_of(self.optimizers))
 
     def finish(self) -> None:
         """The run is over: write what is still open."""
         self.late.resolve()
         self.on_alarm = None  # no inputs of a step are left that could be replayed
         self.scaling.finish()
-        self.loop.tell(self.loop.finish, self.clock.step, owners_of(self.optimizers))
+        self.loop.call(self.loop.finish, self.clock.step, owners_of(self.optimizers))
 
     def _announce_pattern(self, number: int, pattern: str) -> None:
         PatternFact(number, pattern).write(self.sink, self.clock.step)
+
+
+class LoopCollectors:
+    """Loss graph, weight ties, schedulers, evaluations, and the use of gradients and optimizers.
+
+    If one of them fails, only this object is switched off; the watcher goes on.
+    """
+
+    def __init__(self, sink: Sink, guard: Guard, models: ModelBook, optimizers: OptimizerBook) -> None:
+        # Call a method of one of the parts, from a probe, which counts the time.
+        self.call = guard.inner(NAME, lambda part, *args: part(*args))
+        self.graph = GraphBook(sink, models)
+        self.ties = Ties(sink, models)
+        self.schedulers = Schedulers(sink, optimizers)
+        self.evaluations = EvaluationSections(sink)
+        self.optimizer_use = OptimizerUse(sink, models, optimizers)
+        self.gradients = UsedGradients(sink, optimizers)
+
+    def entered(self, root: Root, stack: list[nn.Module], args: tuple[Any, ...]) -> None:
+        """A module inside a root module is about to run on a sampled step; it is the last on the stack."""
+        if self.graph.is_wanted:
+            self.graph.entered(root, stack[-1], stack[-2] if len(stack) > 1 else None, args)
+
+    def before_backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
+        """Called on sampled steps."""
+        for root in roots:
+            self.ties.find_copies(root, step)
+        self.optimizer_use.trained([root.index for root in roots])
+        self.gradients.find_cleared()
+        self.graph.backward(loss, roots, step)
+
+    def after_backward(self, batch: Any) -> None:
+        """Called on sampled steps; `batch` holds the arguments of the last root module that ran."""
+        wanted = self.graph.wants_input_gradients
+        if wanted is None:
+            wanted = any(t.requires_grad for t in data_tensors(batch))
+        self.gradients.after_backward(wanted)
+
+    def step_begins(self) -> None:
+        """A sampled step begins."""
+        self.optimizer_use.step_begins()
+        self.gradients.restart()
+
+    def report(self, step: int, owners: dict[int, int]) -> None:
+        """Write the facts that have changed."""
+        self.graph.report(step, owners)
+        self.ties.report(step)
+        self.schedulers.report(step)
+        self.optimizer_use.report(step)
+
+    def finish(self, step: int, owners: dict[int, int]) -> None:
+        """The run is over."""
+        self.evaluations.close(max(step - 1, 0))  # no later step exists that it could belong to
+        self.report(step, owners)

@@ -5,11 +5,12 @@ labs.network.
 
 - `base`: the base class of all experiments: a question, and one method that tries it and returns plain
   numbers
-- `experiment_list`: the list of all experiments, in the order they run: cheap and informative ones first
-- `fix_trials`: tries the fixes of the findings, one after the other, within a time limit
+- `experiment_list`: the list of all experiments: Clew's own, cheap and informative ones first, and those
+  of the user
+- `fix_experiments`: tries the fixes of the findings, one after the other, within a time limit
+- `fixes`: the fixes that can be tried without the user, and what each one changes in the training loop
 - `run`: runs the experiments on a subject one after the other, within one time limit, and records the
   results
-- `user_experiments`: the user's own experiments: registered in the process or installed as a package
 - `data/`: experiments on samples, labels and loaders
 - `learning/`: experiments that train for a few steps
 - `network/`: experiments on the forward and backward of a network

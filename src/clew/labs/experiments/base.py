@@ -17,7 +17,6 @@ from clew.records.codec import json_float
 if TYPE_CHECKING:
     from clew.labs.snapshot.subject import Subject
 
-DONE, UNJUDGED = "done", "unjudged"
 MOST_POINTS = 400  # of a plotted line
 
 
@@ -31,6 +30,11 @@ class Plot:
     x_label: str = "step"
     y_label: str = "loss"
     log_x: bool = False
+
+    @classmethod
+    def of_losses(cls, title: str, losses: Sequence[float]) -> Plot:
+        """The loss, step by step."""
+        return cls(title, range(len(losses)), losses)
 
     def to_json(self) -> dict[str, Any]:
         stride = max(1, -(-len(self.x) // MOST_POINTS))

@@ -1,8 +1,14 @@
-"""The list of all experiments, in the order they run: cheap and informative ones first."""
+"""The list of all experiments: Clew's own, cheap and informative ones first, and those of the user.
+
+The user's own are registered in the process, or installed as a package.
+"""
 
 from __future__ import annotations
 
-from clew.labs.experiments.base import Experiment
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.data.augmentation_off import AugmentationOff
 from clew.labs.experiments.data.label_pairs import LabelPairs
 from clew.labs.experiments.data.loader_against_dataset import LoaderAgainstDataset
@@ -11,13 +17,12 @@ from clew.labs.experiments.data.reread_samples import RereadSamples
 from clew.labs.experiments.data.suspect_labels import SuspectLabels
 from clew.labs.experiments.learning.gradient_noise import GradientNoise
 from clew.labs.experiments.learning.growing_subsets import GrowingSubsets
+from clew.labs.experiments.learning.learning_rates import HigherRates, LowerRates, RangeTest
 from clew.labs.experiments.learning.other_optimizers import OtherOptimizers
 from clew.labs.experiments.learning.overfit_batch import OverfitBatch
-from clew.labs.experiments.learning.range_test import RangeTest
-from clew.labs.experiments.learning.rate_races import HigherRates, LowerRates
 from clew.labs.experiments.learning.redrawn_weights import RedrawnWeights
 from clew.labs.experiments.learning.regularisation_off import RegularisationOff
-from clew.labs.experiments.learning.toy_ladder import ToyLadder
+from clew.labs.experiments.learning.toy_tasks import ToyLadder
 from clew.labs.experiments.learning.wider_copy import WiderCopy
 from clew.labs.experiments.network.batch_independence import BatchIndependence
 from clew.labs.experiments.network.finite_differences import FiniteDifferences
@@ -29,6 +34,9 @@ from clew.labs.experiments.network.other_batch_sizes import OtherBatchSizes
 from clew.labs.experiments.network.padding_influence import PaddingInfluence
 from clew.labs.experiments.network.repeated_step import RepeatedStep
 from clew.labs.experiments.network.swapped_inputs import SwappedInputs
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
+from clew.records.extensions import CannotRegister, Extensions, must_be_named, name_of
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
     RereadSamples,
@@ -59,3 +67,57 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     GrowingSubsets,
     PaddingInfluence,
 )
+
+
+LAST = 100  # the rank of experiments that are not Clew's: after its own
+
+
+def as_experiment(given: Any, name: str | None = None, question: str = "") -> type[Experiment]:
+    """Turn a class, or a function of a subject and a clock, into an experiment class."""
+    if isinstance(given, type) and issubclass(given, Experiment):
+        must_be_named("an experiment", given.name)
+        return given
+    if not callable(given):
+        raise CannotRegister(f"an experiment is a class or a function, not {type(given).__name__}")
+    wanted = must_be_named("an experiment", name or name_of(given))
+    return _from_function(given, wanted, question or _first_line(given) or f"{wanted}?")
+
+
+def _from_function(function: Callable[[Subject, Clock], Any], name: str, question: str) -> type[Experiment]:
+    def run(self: Experiment, subject: Subject, clock: Clock) -> Result:
+        found = function(subject, clock)
+        if isinstance(found, Result):
+            return found
+        return Result(found if isinstance(found, Mapping) else {"value": found})
+
+    members = {
+        "name": name,
+        "question": question,
+        "rank": LAST,
+        "run": run,
+        "__doc__": function.__doc__,
+        "__module__": getattr(function, "__module__", __name__),
+    }
+    return type(name, (Experiment,), members)
+
+
+def _first_line(function: Any) -> str:
+    return (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
+
+
+EXPERIMENTS_OF_OTHERS: Extensions[type[Experiment]] = Extensions(
+    "clew.experiments", lambda given, name: as_experiment(given, name)
+)
+
+
+def register_experiment(given: Any, name: str | None = None, question: str = "") -> None:
+    """Add an experiment to those that `clew check` and `clew.examine` run."""
+    kind = as_experiment(given, name, question)
+    if kind.name in {known.name for known in EXPERIMENTS}:
+        raise CannotRegister(f"{kind.name} is one of Clew's own experiments; choose another name")
+    EXPERIMENTS_OF_OTHERS.add(kind.name, kind)
+
+
+def all_experiments() -> list[type[Experiment]]:
+    """Clew's own, registered ones, and those of installed packages."""
+    return [*EXPERIMENTS, *EXPERIMENTS_OF_OTHERS.all().values()]

@@ -7,7 +7,7 @@ Found by inspection, without reading a sample. Each stage can be replaced, so th
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,7 +19,9 @@ from clew.hooks.entry.user_line import USER, kind_of
 
 DEPTH = 6  # of datasets inside datasets
 NESTED = 3  # of transforms inside transforms
-MOST_PARTS = 16  # of a ConcatDataset
+MOST_PARTS = 16  # of a ConcatDataset, or of a list of transforms
+MOST_OWNERS = 64  # objects whose attributes are restored
+PLAIN_MODULES = ("builtins", "numpy", "torch", "collections", "pandas.core.frame", "pandas.core.series")
 WORDS = ("transform", "aug", "preprocess", "normali", "tokeni")
 OF_TARGETS = ("target", "label")
 ENTRIES = ("__getitem__", "__getitems__", "__iter__")
@@ -39,18 +41,15 @@ class DatasetStage:
     line: int | None = None
 
 
-def stages_of(
-    dataset: Any, collate: Any = None, put_collate: Callable[[Any], None] | None = None
-) -> list[DatasetStage]:
-    """All stages, datasets from the outermost inwards; collate last."""
+def stages_of(dataset: Any, collate: Any) -> list[DatasetStage]:
+    """All stages, datasets from the outermost inwards; collate, if any, last."""
     found: list[DatasetStage] = []
     for inner, put in datasets_in(dataset):
-        found.append(
-            DatasetStage(f"{type(inner).__name__}.{entry_of(inner)}", READ, inner, put, *_entry_line(inner))
-        )
+        place = written_at(getattr(type(inner), _entry_of(inner), None))
+        found.append(DatasetStage(read_name(inner), READ, inner, put, *place))
         found += [*_methods(inner), *_transforms(inner), *_functions(inner)]
     if collate is not None:
-        found.append(DatasetStage(called(collate), COLLATE, collate, put_collate, *written_at(collate)))
+        found.append(DatasetStage(_called(collate), COLLATE, collate, None, *written_at(collate)))
     return found
 
 
@@ -61,30 +60,55 @@ def datasets_in(
     if dataset is None:
         return
     yield dataset, put
-    held = _attributes(dataset)
-    for key, value in held.items() if depth > 0 else ():
-        if is_dataset(value):
+    for key, value in _attributes(dataset).items() if depth > 0 else ():
+        if _is_dataset(value):
             yield from datasets_in(value, partial(_set, dataset, key), depth - 1)
-        elif isinstance(value, list) and value and all(is_dataset(part) for part in value[:MOST_PARTS]):
+        elif isinstance(value, list) and value and all(_is_dataset(part) for part in value[:MOST_PARTS]):
             for n, part in enumerate(value[:MOST_PARTS]):
                 yield from datasets_in(part, partial(value.__setitem__, n), depth - 1)
 
 
-def is_dataset(value: Any) -> bool:
+def state_owners(things: Iterable[Any]) -> list[Any]:
+    """These and anything in them that may have state: inner datasets, samplers, transforms."""
+    found: dict[int, Any] = {}
+    for thing in things:
+        for dataset, _ in datasets_in(thing):
+            _add_owners(found, dataset, NESTED)
+    return [owner for owner in found.values() if isinstance(getattr(owner, "__dict__", None), dict)]
+
+
+def _add_owners(found: dict[int, Any], thing: Any, depth: int) -> None:
+    if thing is None or id(thing) in found or len(found) >= MOST_OWNERS or isinstance(thing, type):
+        return
+    if isinstance(thing, partial):
+        thing = thing.func
+    found[id(thing)] = thing
+    for value in _attributes(thing).values() if depth else ():
+        for part in value[:MOST_PARTS] if isinstance(value, (list, tuple)) else (value,):
+            if callable(part) or (hasattr(part, "__iter__") and type(part).__module__ not in PLAIN_MODULES):
+                _add_owners(found, part, depth - 1)
+
+
+def _is_dataset(value: Any) -> bool:
     return isinstance(value, Dataset) and not isinstance(value, type)
 
 
-def entry_of(dataset: Any) -> str:
+def read_name(dataset: Any) -> str:
+    """`Pets.__getitem__`."""
+    return f"{type(dataset).__name__}.{_entry_of(dataset)}"
+
+
+def _entry_of(dataset: Any) -> str:
     """The method by which it is read."""
     if isinstance(dataset, IterableDataset) or not hasattr(type(dataset), "__getitem__"):
         return "__iter__"
     return "__getitem__"
 
 
-def called(thing: Any) -> str:
+def _called(thing: Any) -> str:
     """A callable's name, in the user's words."""
     if isinstance(thing, partial):
-        return called(thing.func)
+        return _called(thing.func)
     name = getattr(thing, "__name__", None)
     return name if isinstance(name, str) else type(thing).__name__
 
@@ -99,10 +123,6 @@ def written_at(thing: Any) -> tuple[str | None, int | None]:
             users = kind_of(code.co_filename) == USER
             return (code.co_filename, code.co_firstlineno) if users else (None, None)
     return None, None
-
-
-def _entry_line(dataset: Any) -> tuple[str | None, int | None]:
-    return written_at(getattr(type(dataset), entry_of(dataset), None))
 
 
 def names_used(dataset: Any) -> set[str]:
@@ -150,9 +170,10 @@ def _transforms(dataset: Any) -> Iterator[DatasetStage]:
     """Attributes that are transforms by their name, or callables that reading uses."""
     used = names_used(dataset)
     for key, value in _attributes(dataset).items():
-        if not is_callable(value) or is_dataset(value):
+        chained = _is_chain(value)
+        if not (chained or _is_step(value)) or _is_dataset(value):
             continue
-        if any(word in key.lower() for word in WORDS) or is_chain(value):
+        if chained or any(word in key.lower() for word in WORDS):
             kind = TARGET_TRANSFORM if any(word in key.lower() for word in OF_TARGETS) else TRANSFORM
             yield from _chain(value, kind, partial(_set, dataset, key), NESTED, key)
         elif key in used:
@@ -161,14 +182,15 @@ def _transforms(dataset: Any) -> Iterator[DatasetStage]:
             )
 
 
-def is_callable(value: Any) -> bool:
-    return is_chain(value) or (callable(value) and not isinstance(value, type))
-
-
-def is_chain(value: Any) -> bool:
+def _is_chain(value: Any) -> bool:
     """Callables applied in sequence, in a list or in an object like Compose."""
+    steps = _steps_in(value)
+    return bool(steps and all(map(_is_step, steps)))
+
+
+def _steps_in(value: Any) -> Sequence[Any] | None:
     steps = value if isinstance(value, (list, tuple)) else getattr(value, "transforms", None)
-    return isinstance(steps, (list, tuple)) and bool(steps) and all(_is_step(step) for step in steps)
+    return steps if isinstance(steps, (list, tuple)) else None
 
 
 def _is_step(step: Any) -> bool:
@@ -181,8 +203,8 @@ def _chain(value: Any, kind: str, put: Callable[[Any], None], depth: int, key: s
         chain = Chain(value, put)
         yield from _steps(chain.steps, chain.put_step, kind, depth, key)
         return
-    steps = value if isinstance(value, (list, tuple)) else getattr(value, "transforms", None)
-    if depth > 0 and isinstance(steps, (list, tuple)) and all(callable(step) for step in steps):
+    steps = _steps_in(value)
+    if depth > 0 and steps is not None and all(callable(step) for step in steps):
         owner = None if steps is value else value
         yield from _steps(steps, _putter(steps, owner, put), kind, depth, key)
     elif callable(value):
@@ -198,21 +220,21 @@ def _steps(
 
 def _named(value: Any, key: str) -> str:
     """Its own name, or the name of its attribute if it has none."""
-    name = called(value)
+    name = _called(value)
     return key if name == "<lambda>" else name
 
 
 def _putter(steps: Any, owner: Any, put: Callable[[Any], None]) -> Callable[[int, Any], None]:
     if isinstance(steps, MutableSequence):
         return steps.__setitem__
-    held = list(steps)
+    changed = list(steps)
 
     def put_at(n: int, other: Any) -> None:
-        held[n] = other
+        changed[n] = other
         if owner is None:
-            put(tuple(held))
+            put(tuple(changed))
         else:
-            _set(owner, "transforms", tuple(held))
+            _set(owner, "transforms", tuple(changed))
 
     return put_at
 
@@ -252,8 +274,8 @@ def _functions(dataset: Any) -> Iterator[DatasetStage]:
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
-    held = getattr(thing, "__dict__", None)
-    return dict(held) if isinstance(held, dict) else {}
+    own = getattr(thing, "__dict__", None)
+    return dict(own) if isinstance(own, dict) else {}
 
 
 def _set(owner: Any, key: str, value: Any) -> None:

@@ -1,7 +1,7 @@
 """Traces a loader's exception back to the sample: its index, the stage, and the user's line.
 
-A worker's traceback is text from another process, and names no sample. The indices of the
-batch are known (`attach.indices`), so the samples are read again here, one by one, until one fails.
+A worker's traceback is text from another process, and names no sample. The indices of the batch are known
+(`Indices` of `hooks/seams/loader_seam.py`), so the samples are read again here, one by one, until one fails.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ import re
 import select
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from types import FrameType, TracebackType
+from traceback import walk_tb
+from types import TracebackType
 from typing import Any
 
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
 
-from clew.hooks.entry.user_line import USER, kind_of
-from clew.hooks.seams.sample_indices import Crew, Indices
+from clew.hooks.seams.loader_seam import Crew, Indices
 from clew.labs.loaders.dataset_stages import COLLATE, READ
-from clew.labs.loaders.look.stage_path import readable
-from clew.labs.loaders.look.value_view import look_at, parts_of
 from clew.labs.loaders.pipeline import MAP, Pipeline, of_loader
+from clew.labs.loaders.sample_path import readable
 from clew.labs.loaders.stage_trace import StageCall
 from clew.labs.loaders.token_decoder import TokenDecoder
-from clew.labs.loaders.user_errors import said, users_frames
-from clew.records.sample_views import ErrorFrame, Failure, ValueView
+from clew.labs.loaders.user_errors import error_line, frames_in_text, last_line, users_frames
+from clew.labs.loaders.value_view import parts_of, view_value
+from clew.records.sample_views import Failure, ValueView
 
 ALIVE = 0  # exit code of a child that could read everything
 
 SECONDS = 20.0  # for reading samples again
-TRIES = 8  # rereads of the whole batch, each with another seed
+REREADS = 8  # of the whole batch, each with another seed
 MOST_DETAILS = 8
 WORKER = re.compile(r"Caught (\w+) in DataLoader worker process (\d+)")
 KILLED = re.compile(r"DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\)")
 NOT_PICKLED = ("pickle", "Can't get local object", "Can't get attribute", "cannot be pickled")
 
 
-def traced_back(error: BaseException, indices: Indices) -> Failure | None:
+def find_failing_sample(error: BaseException, indices: Indices) -> Failure | None:
     """The cause of an uncaught exception, if it came from a DataLoader. Runs the user's dataset."""
     message = f"{error} {error.__cause__ or ''}"
     killed = KILLED.search(message)
@@ -62,28 +62,22 @@ def traced_back(error: BaseException, indices: Indices) -> Failure | None:
     worker = WORKER.search(message)
     if worker is not None:
         drawn = indices.of(iterator, _batch_number(iterator, error.__traceback__)) or []
-        return _reproduced(pipeline, drawn, int(worker.group(2)), _last_line(str(error)), error)
+        return _reproduced(pipeline, drawn, int(worker.group(2)), last_line(str(error)), error)
     if any(words in message for words in NOT_PICKLED) and isinstance(
         iterator, _MultiProcessingDataLoaderIter
     ):
         return _unpicklable(pipeline, message)
-    return _here(pipeline, iterator, indices, error)
-
-
-def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
-    while traceback is not None:
-        yield traceback.tb_frame
-        traceback = traceback.tb_next
+    return _in_this_process(pipeline, iterator, indices, error)
 
 
 def _iterator_in(traceback: TracebackType | None) -> Any:
-    held = (frame.f_locals.get("self") for frame in _frames(traceback))
-    return next((one for one in held if isinstance(one, _BaseDataLoaderIter)), None)
+    owners = (frame.f_locals.get("self") for frame, _ in walk_tb(traceback))
+    return next((one for one in owners if isinstance(one, _BaseDataLoaderIter)), None)
 
 
 def _loader_of(dataset: int, sampler: int, traceback: TracebackType | None) -> Any:
     """The loader of these (by their ids): a variable in one of the frames, else any that has them."""
-    scopes = [scope for f in _frames(traceback) for scope in (f.f_locals, f.f_globals)]
+    scopes = [scope for f, _ in walk_tb(traceback) for scope in (f.f_locals, f.f_globals)]
     named = [value for scope in scopes for value in list(scope.values()) if isinstance(value, DataLoader)]
     for value in itertools.chain(named, (one for one in gc.get_objects() if isinstance(one, DataLoader))):
         own = (vars(value).get("batch_sampler"), vars(value).get("sampler"))
@@ -95,7 +89,7 @@ def _loader_of(dataset: int, sampler: int, traceback: TracebackType | None) -> A
 def _names(traceback: TracebackType | None, loader: Any) -> list[str]:
     found = [
         name
-        for frame in _frames(traceback)
+        for frame, _ in walk_tb(traceback)
         for scope in (frame.f_locals, frame.f_globals)
         for name, value in list(scope.items())
         if value is loader and name not in ("self", "loader")
@@ -107,14 +101,8 @@ def _batch_number(iterator: Any, traceback: TracebackType | None) -> int:
     """The number of the batch that failed."""
     if getattr(iterator, "_in_order", True):
         return int(iterator._rcvd_idx) - 1
-    frames = [f for f in _frames(traceback) if f.f_code.co_name == "_next_data"]
+    frames = [f for f, _ in walk_tb(traceback) if f.f_code.co_name == "_next_data"]
     return int(frames[-1].f_locals.get("idx", -1)) if frames else -1
-
-
-def _last_line(message: str) -> str:
-    """The original error, from the end of the worker's traceback."""
-    lines = [line for line in message.strip().splitlines() if line.strip()]
-    return lines[-1].strip() if lines else ""
 
 
 # -- kinds of failures --
@@ -129,44 +117,36 @@ def _reproduced(
         decoder = TokenDecoder(pipeline)
         if pipeline.kind != MAP:
             return _from_stream(pipeline, base, until)
-        for attempt in range(TRIES):
-            found = _attempt(pipeline, indices, attempt, base, decoder)
+        for seed in range(REREADS):
+            found = _reread(pipeline, indices, seed, base, decoder)
             if found is not None:
                 return found
             if perf_counter() > until:
                 break
-    frames = _from_text(str(original))
-    return replace(base, frames=frames, notes=("none of these samples fails when read again here: the "
-                                               "failure depends on "
-                 "random numbers, or on something that differs in a worker",))  # fmt: skip
+    note = (
+        "none of these samples fails when read again here: the failure depends on random numbers, "
+        "or on something that differs in a worker"
+    )
+    return replace(base, frames=frames_in_text(str(original)), notes=(note,))
 
 
-def _attempt(
+def _reread(
     pipeline: Pipeline, indices: Sequence[int], seed: int, base: Failure, decoder: TokenDecoder
 ) -> Failure | None:
     samples = []
     for index in indices:
-        open_calls: list[StageCall] = []
-        failed: list[StageCall] = []
+        calls: list[StageCall] = []
+        own_seed = seed * 7919 + index
         try:
-            with _followed(pipeline, open_calls, failed):
-                samples.append(pipeline.sample(index, seed=seed * 7919 + index))
+            with pipeline.following(calls.append):
+                samples.append(pipeline.sample(index, own_seed))
         except Exception as raised:  # noqa: BLE001 - this is the failure to find
-            plain = readable(pipeline, index, seed * 7919 + index)
+            plain = readable(pipeline, index, own_seed)
             if plain is None:
+                failed = [call for call in calls if call.error is not None]
                 return _of_sample(base, index, raised, failed, decoder)
-            samples.append(plain[0])  # tracing it fails, which is not the failure we look for
+            samples.append(plain[0])  # tracing it fails, which is not the failure to find
     return _collated(pipeline, samples, indices, base)
-
-
-@contextlib.contextmanager
-def _followed(pipeline: Pipeline, began: list[StageCall], failed: list[StageCall]) -> Iterator[None]:
-    def listener(call: StageCall) -> None:
-        if call.error is not None:
-            failed.append(call)
-
-    with pipeline.following(listener, began.append):
-        yield
 
 
 def _of_sample(
@@ -175,17 +155,20 @@ def _of_sample(
     """The innermost stage that raised is the first one reported."""
     stage = failed[0].stage if failed else None
     name = "" if stage is None else f"{stage.kind} {stage.name}" if stage.kind != READ else stage.name
-    look = None
+    view = None
     given = failed[0].given[0] if failed and failed[0].given else None
     if stage is not None and stage.kind != READ and not isinstance(given, (int, type(None))):
-        look = _look(given, f"input of {stage.name}", decoder)
-    frames = users_frames(raised.__traceback__)
-    return replace(base, kind="sample", error=said(raised), index=index, stage=name, frames=frames, look=look)
+        view = _view(given, f"input of {stage.name}", decoder)
+    return replace(_of_error(base, "sample", raised), index=index, stage=name, look=view)
 
 
-def _look(value: Any, title: str, decoder: TokenDecoder) -> ValueView | None:
+def _of_error(base: Failure, kind: str, raised: BaseException) -> Failure:
+    return replace(base, kind=kind, error=error_line(raised), frames=users_frames(raised.__traceback__))
+
+
+def _view(value: Any, title: str, decoder: TokenDecoder) -> ValueView | None:
     try:
-        return look_at(value, title, decoder=decoder)
+        return view_value(value, title, decoder)
     except Exception:  # noqa: BLE001 - what made the user's code fail may be too odd to be shown
         return None
 
@@ -199,35 +182,27 @@ def _collated(
         pipeline.collated(samples)
     except Exception as raised:  # noqa: BLE001 - this is the failure to find
         name = next((s.name for s in pipeline.stages if s.kind == COLLATE), "collate")
-        odd, details = misfits(samples, indices)
-        return replace(
-            base,
-            kind="collate",
-            error=said(raised),
-            stage=name,
-            index=odd,
-            frames=users_frames(raised.__traceback__),
-            details=details,
-        )
+        odd, details = odd_samples(samples, indices)
+        return replace(_of_error(base, "collate", raised), stage=name, index=odd, details=details)
     return None
 
 
-def misfits(samples: Sequence[Any], indices: Sequence[int]) -> tuple[int | None, tuple[str, ...]]:
+def odd_samples(samples: Sequence[Any], indices: Sequence[int]) -> tuple[int | None, tuple[str, ...]]:
     """Samples unlike the others in structure, type or shape of a field. A single odd one is named."""
     described = [_form(sample) for sample in samples]
-    usual = max(set(described), key=described.count)
-    odd = [n for n, form in enumerate(described) if form != usual]
+    common = max(set(described), key=described.count)
+    odd = [n for n, form in enumerate(described) if form != common]
     lines = [f"sample {indices[n]}: {', '.join(described[n]) or 'nothing'}" for n in odd[:MOST_DETAILS]]
     if not odd:
         return None, ()
     count = len(samples) - len(odd)
-    usually = (
-        f"the other {count}: {', '.join(usual)}"
+    others = (
+        f"the other {count}: {', '.join(common)}"
         if count > 1
-        else f"sample {indices[described.index(usual)]}: {', '.join(usual)}"
+        else f"sample {indices[described.index(common)]}: {', '.join(common)}"
     )
     more = [f"and {len(odd) - MOST_DETAILS} more"] if len(odd) > MOST_DETAILS else []
-    return (indices[odd[0]] if len(odd) == 1 and len(samples) > 2 else None), (*lines, *more, usually)
+    return (indices[odd[0]] if len(odd) == 1 and len(samples) > 2 else None), (*lines, *more, others)
 
 
 def _form(sample: Any) -> tuple[str, ...]:
@@ -248,14 +223,13 @@ def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
             if perf_counter() > until:
                 break
     except Exception as raised:  # noqa: BLE001 - this is the failure to find
-        frames = users_frames(raised.__traceback__)
         note = "counted in one process: a worker that reads only a share of the data counts differently"
-        return replace(base, kind="sample", error=said(raised), index=number, frames=frames, notes=(note,))
-    return replace(base, notes=(f"{number} samples in a row could be read again here without an error",))
+        return replace(_of_error(base, "sample", raised), index=number, notes=(note,))
+    return replace(base, notes=(f"samples that could be read again here without an error: {number}",))
 
 
 def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: str) -> Failure | None:
-    """A worker that died left no traceback: its batches are tried in new processes."""
+    """A worker that died left no traceback: its batches are read in a new process."""
     loader = _loader_of(crew.dataset, crew.sampler, error.__traceback__) if crew is not None else None
     if crew is None or loader is None:
         return None
@@ -265,7 +239,7 @@ def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: st
     found = fatal(pipeline, drawn, SECONDS) if pipeline.kind == MAP and drawn else None
     if found is None:
         note = "read again in another process, none of the samples being loaded kills it"
-        hint = "usually out of memory: use fewer workers, a smaller prefetch_factor, or smaller samples"
+        hint = "others out of memory: use fewer workers, a smaller prefetch_factor, or smaller samples"
         return replace(base, notes=(note,) if drawn else (), hint=hint)
     index, how = found
     return replace(base, index=index, notes=(f"read again in another process, it dies too: {how}",))
@@ -287,7 +261,7 @@ def _culprits(owner: Any, path: str = "", depth: int = 3) -> list[tuple[str, str
     try:
         pickle.dumps(owner)
     except Exception as error:  # noqa: BLE001 - pickling runs the user's code, which may raise anything
-        why = said(error)
+        why = error_line(error)
     else:
         return []
     inside = getattr(owner, "__dict__", None)
@@ -298,7 +272,9 @@ def _culprits(owner: Any, path: str = "", depth: int = 3) -> list[tuple[str, str
     return found or [(path, why)]
 
 
-def _here(pipeline: Pipeline, iterator: Any, indices: Indices, error: BaseException) -> Failure | None:
+def _in_this_process(
+    pipeline: Pipeline, iterator: Any, indices: Indices, error: BaseException
+) -> Failure | None:
     """Without workers the traceback is complete; only the sample is missing."""
     if isinstance(error, (KeyboardInterrupt, SystemExit)) or isinstance(
         iterator, _MultiProcessingDataLoaderIter
@@ -307,14 +283,8 @@ def _here(pipeline: Pipeline, iterator: Any, indices: Indices, error: BaseExcept
     drawn = indices.of(iterator, iterator._num_yielded) or []
     if pipeline.kind != MAP or not drawn:
         return None
-    found = _reproduced(pipeline, drawn, None, said(error), error)
+    found = _reproduced(pipeline, drawn, None, error_line(error), error)
     return found if found.kind != "not reproduced" else None
-
-
-def _from_text(message: str) -> tuple[ErrorFrame, ...]:
-    """The user's lines in a worker's traceback."""
-    found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)\n\s+(.*)', message)
-    return tuple(ErrorFrame(f, int(n), where, code) for f, n, where, code in found if kind_of(f) == USER)[-8:]
 
 
 def fatal(pipeline: Pipeline, indices: Sequence[int], seconds: float) -> tuple[int, str] | None:
@@ -354,15 +324,15 @@ def _read(pipeline: Pipeline, indices: Sequence[int], writing: int) -> None:
 
 def _watched(child: int, reading: int, seconds: float) -> tuple[list[int], int | None]:
     """The indices that were started, and how the process ended; None if Clew had to end it."""
-    said, until = b"", time.monotonic() + seconds
+    written, until = b"", time.monotonic() + seconds
     while time.monotonic() < until:
         ready, _, _ = select.select([reading], [], [], 0.1)
         if ready:
             piece = os.read(reading, 65536)
             if not piece:
                 _, status = os.waitpid(child, 0)
-                return [int(line) for line in said.split()], status
-            said += piece
+                return [int(line) for line in written.split()], status
+            written += piece
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return [int(line) for line in said.split()], None
+    return [int(line) for line in written.split()], None

@@ -30,6 +30,7 @@ OTHER_NAMES = {
 }  # fmt: skip
 
 SAMPLED = (np.uint8, np.int8, np.int16)  # whole numbers that are measurements: pixels, sound
+NUMPY_FLOATS = (torch.float16, torch.float32, torch.float64)  # numpy has no others
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +58,7 @@ class Leaf:
         return bool(((values == 0) | (values == 1)).all()) and float(values.sum()) == 1.0
 
 
-def taken_apart(sample: Any) -> dict[str, Leaf]:
+def split_fields(sample: Any) -> dict[str, Leaf]:
     """The fields of a sample by key or position."""
     found: dict[str, Leaf] = {}
     _take(sample, "", DEPTH, found)
@@ -135,14 +136,10 @@ def _of_tensor(value: Tensor) -> Array | None:
     plain = value.detach().cpu()
     if plain.is_complex():
         plain = torch.view_as_real(plain)
-    if plain.dtype in (torch.bfloat16, *(d for d in (_float8(),) if d is not None)):
+    if plain.is_floating_point() and plain.dtype not in NUMPY_FLOATS:
         plain = plain.float()
     array: Array = plain.resolve_conj().resolve_neg().numpy()
     return array
-
-
-def _float8() -> torch.dtype | None:
-    return getattr(torch, "float8_e4m3fn", None)
 
 
 def _kind(array: Array) -> str:
@@ -167,7 +164,7 @@ def roles(probed: Iterable[tuple[int, Mapping[str, Leaf]]]) -> dict[str, str]:
     samples = list(probed)
     names = list(dict.fromkeys(name for _, sample in samples for name in sample))
     found = {name: OTHER if _is_aside(name, samples) else INPUT for name in names}
-    label = _label(names, found, samples)
+    label = _label(names, found)
     for name in names:
         last = name.rpartition(".")[2].lower()
         if name == label or (label is None and last in LABEL_NAMES):
@@ -179,7 +176,7 @@ def roles(probed: Iterable[tuple[int, Mapping[str, Leaf]]]) -> dict[str, str]:
     return found
 
 
-def _label(names: list[str], found: Mapping[str, str], samples: Sequence[Any]) -> str | None:
+def _label(names: list[str], found: Mapping[str, str]) -> str | None:
     """The field with the answer: by its name, or the last of a tuple."""
     called = [n for n in names if n.rpartition(".")[2].lower() in LABEL_NAMES]
     if called:
@@ -198,6 +195,14 @@ def _is_aside(name: str, samples: Sequence[tuple[int, Mapping[str, Leaf]]]) -> b
         return True
     values = [(i, s[name].array) for i, s in samples if name in s and s[name].kind == "number"]
     return len(values) >= 3 and all(a is not None and float(a.reshape(-1)[0]) == i for i, a in values)
+
+
+def main_input(leaves: Mapping[str, Leaf], role: Mapping[str, str]) -> Leaf | None:
+    """The largest input of a sample."""
+    inputs = [
+        leaf for name, leaf in leaves.items() if role.get(name, INPUT) == INPUT and leaf.kind != "object"
+    ]
+    return max(inputs, key=lambda leaf: math.prod(leaf.shape), default=None)
 
 
 def _kinds(name: str, samples: Sequence[tuple[int, Mapping[str, Leaf]]]) -> set[str]:

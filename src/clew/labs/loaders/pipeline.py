@@ -1,18 +1,18 @@
 """One data pipeline: from the dataset through transforms and collate to the batches the model gets.
 
-`found_in(watcher)` returns those of a running program, `of(loader)` that of a given object. All
-reading goes through a `Pipeline`, inside `reading()`: it restores random generators, attributes, output
-and warnings afterwards, and never touches the user's iterators. (Inside it standard
-output is discarded, as a dataset may print.)
+`find_loaders(watcher, collector)` returns those of a running program, `pipeline_of(loader)` that of a given
+object. All reading goes through a `Pipeline`, inside `reading()`: it restores random generators, attributes,
+output and warnings afterwards, and never touches the user's iterators. Inside it standard output is
+discarded, as a dataset may print.
 
     with pipeline.reading():
         sample = pipeline.sample(17)              # as the dataset returns it
         batch = pipeline.batch([17, 3, 4])        # as the loader makes it
     with pipeline.reading(), pipeline.following(listener):
-        pipeline.sample(17)                       # listener(Call) for every stage that it passes
+        pipeline.sample(17)                       # listener(StageCall) for every stage that it passes
 
-Measuring and surveying build on this, and are called with the pipelines of a program:
-`speed.speed_measurement.measure(pipelines, …)` and `survey.split_survey.survey(pipelines, …)`.
+Measuring and surveying build on this: `speed.speed_measurement.measure(pipeline, …)` and
+`survey.split_survey.survey(pipelines, …)`.
 """
 
 from __future__ import annotations
@@ -20,26 +20,41 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, default_collate
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from clew.labs.loaders.dataset_stages import COLLATE, READ, DatasetStage, entry_of, stages_of
-from clew.labs.loaders.loader_copy import loader_snapshot, own_copy
+from clew.labs.loaders.dataset_stages import READ, DatasetStage, read_name, stages_of, state_owners
 from clew.labs.loaders.stage_trace import Listener, StageFollower, followed
-from clew.labs.snapshot.dataset_copy import owned
+from clew.labs.snapshot.dataset_copy import copied, owned
+from clew.labs.snapshot.snapshot import snapshot
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.measure.rng import seed_all
+from clew.records.errors import CannotRead
 
 MAP, ITERABLE, BATCHES, MODEL = "map", "iterable", "batches", "model"
 TRAIN, EVAL = "train", "eval"
 BATCH_SIZE = 32  # of a dataset that comes without a loader
+MOST_TAKEN = 16  # batches of an iterable that is no loader
+NO_WORKERS: dict[str, Any] = {
+    "num_workers": 0,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "timeout": 0,
+    "_DataLoader__multiprocessing_context": None,
+}
 
 
-class CannotRead(Exception):  # noqa: N818 - reads as what it is
-    """Not available from this pipeline; the message says why."""
+class LoaderParts(NamedTuple):
+    """The objects of a loader that read samples and build batches."""
+
+    dataset: Any
+    collate: Any
+    sampler: Any
+    batch_sampler: Any
 
 
 @dataclass
@@ -69,7 +84,7 @@ class Pipeline:
     note: str = ""  # why the program's own objects are read instead of a copy
 
     def __post_init__(self) -> None:
-        self._copy: tuple[Any, ...] | None = None
+        self._copy: LoaderParts | None = None
         self._follower: StageFollower | None = None
         self._depth = 0
 
@@ -101,19 +116,10 @@ class Pipeline:
         return isinstance(self.sampler, RandomSampler) if self.kind == MAP else None
 
     @property
-    def by_index(self) -> bool:
-        """Whether sample(i) reads just that sample."""
-        return self.kind == MAP
-
-    @property
     def stages(self) -> tuple[DatasetStage, ...]:
         """The stages of what is read (the copy, if there is one), outermost dataset first, collate last."""
-        dataset, collate, _, _ = self.parts()
-        return tuple(stages_of(dataset, collate if self._collates else None, self._put_collate))
-
-    @property
-    def _collates(self) -> bool:
-        return self.collate is not None
+        parts = self.parts()
+        return tuple(stages_of(parts.dataset, parts.collate))
 
     # -- reading --
 
@@ -125,19 +131,20 @@ class Pipeline:
             return
         self._depth += 1
         try:
-            with loader_snapshot([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
+            owners = (self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler)
+            with snapshot(state_owners(owners)):
                 yield
         finally:
             self._depth -= 1
 
     @contextlib.contextmanager
-    def following(self, listener: Listener, entering: Listener | None = None) -> Iterator[None]:
+    def following(self, listener: Listener, entering: Listener | None = None) -> Iterator[StageFollower]:
         """Notify `listener` of every call of a stage (`StageCall`), innermost first; `entering` is
         called when a call begins. The outermost dataset and collate are included."""
-        self._follower = StageFollower(listener, entering)
+        self._follower = follower = StageFollower(listener, entering)
         try:
-            with followed([s for s in self.stages if s.kind != COLLATE], self._follower):
-                yield
+            with followed(self.stages, follower):
+                yield follower
         finally:
             self._follower = None
 
@@ -146,28 +153,21 @@ class Pipeline:
         are drawn from that seed. Raises what the dataset raises, or CannotRead."""
         if seed is not None:
             seed_all(seed)
-        dataset = self.parts()[0]
         if self.kind == MAP:
-            return owned(self._told(dataset, dataset.__getitem__, index))
+            return owned(self._read(self.parts().dataset.__getitem__, index))
         if self.kind == ITERABLE:
-            return next(iter(itertools.islice(self.samples(), index, None)))
+            return next(itertools.islice(self.samples(), index, None))
         raise CannotRead("single samples are not available because there is no dataset")
 
     def samples(self) -> Iterator[Any]:
         """For a dataset without an index: its samples in order, from the first."""
-        dataset = self.parts()[0]
-        if self.kind == MAP:
-            for index in range(self.length or 0):
-                yield self.sample(index)
-            return
         if self.kind != ITERABLE:
             raise CannotRead("samples are not available because there is no dataset")
-        if self.note:
-            raise CannotRead(f"{self.note}: reading it again would take samples away from training")
-        iterator = iter(dataset)
+        self.require_copy()
+        iterator = iter(self.parts().dataset)
         while True:
             try:
-                sample = self._told(dataset, iterator.__next__)
+                sample = self._read(iterator.__next__)
             except StopIteration:
                 return
             yield owned(sample)
@@ -178,20 +178,19 @@ class Pipeline:
             raise CannotRead("batches of selected samples are not available here")
         if seed is not None:
             seed_all(seed)
-        dataset = self.parts()[0]
-        if self._follower is None and self.collate is not None:
-            return _MapDatasetFetcher(dataset, True, self.parts()[1], False).fetch(list(indices))
-        return self.collated([self._told(dataset, dataset.__getitem__, index) for index in indices])
+        dataset, collate, *_ = self.parts()
+        if self._follower is None and collate is not None:
+            return _MapDatasetFetcher(dataset, True, collate, False).fetch(list(indices))
+        return self.collated([self._read(dataset.__getitem__, index) for index in indices])
 
     def collated(self, samples: Sequence[Any]) -> Any:
         """A batch of these samples."""
-        collate = self.parts()[1]
+        collate = self.parts().collate
         if collate is None:
             raise CannotRead("the dataset creates its own batches")
         if self._follower is None:
             return collate(list(samples))
-        stage = self.stages[-1]
-        return self._follower.call(stage, collate, list(samples))
+        return self._follower.call(self.stages[-1], collate, list(samples))
 
     def indices(self) -> Iterator[list[int]]:
         """The indices of each batch, as a new epoch would draw them."""
@@ -211,115 +210,82 @@ class Pipeline:
             yield from self.delivered
         elif self.kind == MAP and self.collate is not None:
             yield from (self.batch(some) for some in self.indices())
-        elif self.loader is not None:
-            if self.kind == ITERABLE and self.note:
-                raise CannotRead(f"{self.note}: reading it again would take samples away from training")
-            yield from self.bare_loader()
         else:
-            for some in _in_lots(self.samples(), self.batch_size or BATCH_SIZE):
-                yield self.collated(some)
+            self.require_copy()
+            yield from self.bare_loader()
 
     def bare_loader(self, **changes: Any) -> Any:
-        """A new loader with the same settings but no workers; `changes` are further settings
-        (`num_workers=2, prefetch_factor=4`). Its iteration draws from the program's generators unless
-        it runs inside reading()."""
+        """A new loader with the same settings but no workers; without a loader, one over the dataset.
+
+        `changes` are further settings (`num_workers=2, prefetch_factor=4`). Its iteration draws from the
+        program's generators unless it runs inside reading().
+        """
+        parts = self.parts()
         if self.loader is None:
-            raise CannotRead("there is no loader")
-        dataset, collate, sampler, batch_sampler = self.parts()
-        bare = copy.copy(self.loader)
-        settings = {**_BARE, **changes}
+            bare: Any = DataLoader(parts.dataset, batch_size=self.batch_size, collate_fn=parts.collate)
+        else:
+            bare = copy.copy(self.loader)
+            vars(bare).update(
+                dataset=parts.dataset,
+                collate_fn=parts.collate or self.loader.collate_fn,
+                sampler=parts.sampler,
+                batch_sampler=parts.batch_sampler,
+            )
+        settings = {**NO_WORKERS, "pin_memory": False, "_iterator": None, **changes}
         if settings["num_workers"] and settings["prefetch_factor"] is None:
             settings["prefetch_factor"] = 2
-        vars(bare).update(
-            dataset=dataset,
-            collate_fn=collate or self.loader.collate_fn,
-            sampler=sampler,
-            batch_sampler=batch_sampler,
-            _iterator=None,
-        )
         vars(bare).update(settings)
         return bare
 
     # -- inside --
 
-    @property
-    def follower(self) -> StageFollower | None:
-        """The follower that is notified of each stage, inside `following`."""
-        return self._follower
-
-    def parts(self) -> tuple[Any, ...]:
-        """The dataset, collate, sampler and batch sampler that are read: copies, created on first use."""
+    def parts(self) -> LoaderParts:
+        """The objects that are read: copies, created on first use; the originals if they can't be copied."""
         if self._copy is None:
-            originals = (self.dataset, self.collate, self.sampler, self.batch_sampler)
-            self._copy, self.note = own_copy(originals)
+            self._copy = LoaderParts(self.dataset, self.collate, self.sampler, self.batch_sampler)
+            try:
+                self._copy = copied(self._copy)
+            except CannotJudge as reason:
+                self.note = str(reason)
         return self._copy
 
-    def _put_collate(self, other: Any) -> None:
-        dataset, _, *samplers = self.parts()
-        self._copy = (dataset, other, *samplers)
+    def require_copy(self) -> None:
+        """Raise CannotRead for an iterable dataset that could not be copied."""
+        self.parts()
+        if self.kind == ITERABLE and self.note:
+            raise CannotRead(f"{self.note}: reading it again would take samples away from training")
 
-    def _told(self, dataset: Any, function: Any, *args: Any) -> Any:
+    def _read(self, function: Any, *args: Any) -> Any:
+        """Call the dataset's function; the follower is notified of it."""
         if self._follower is None:
             return function(*args)
-        stage = DatasetStage(f"{type(dataset).__name__}.{entry_of(dataset)}", READ, dataset)
-        return self._follower.call(stage, function, *args)
+        dataset = self.parts().dataset
+        return self._follower.call(DatasetStage(read_name(dataset), READ, dataset), function, *args)
 
 
-_BARE: dict[str, Any] = {
-    "num_workers": 0,
-    "prefetch_factor": None,
-    "persistent_workers": False,
-    "timeout": 0,
-    "pin_memory": False,
-    "_DataLoader__multiprocessing_context": None,
-}
-
-
-def _in_lots(samples: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(samples)
-    while some := list(itertools.islice(iterator, size)):
-        yield some
-
-
-def of(given: Any, *, batch_size: int | None = None, role: str = "", names: Sequence[str] = ()) -> Pipeline:
+def pipeline_of(given: Any, *, role: str = "", names: Sequence[str] = ()) -> Pipeline:
     """The pipeline of a DataLoader, a dataset, a list of batches or any iterable of them.
 
     From a generator the first few batches are taken and lost to the caller. Raises CannotRead.
     """
     if isinstance(given, DataLoader):
         return of_loader(given, role=role, names=names)
-    if isinstance(given, IterableDataset):
-        return Pipeline(
-            ITERABLE,
-            dataset=given,
-            collate=default_collate,
-            batch_size=batch_size or BATCH_SIZE,
-            names=tuple(names),
-        )
+    named: dict[str, Any] = {"role": role, "names": tuple(names)}
     if isinstance(given, Dataset) or (hasattr(given, "__getitem__") and _is_of_samples(given)):
-        size = batch_size or BATCH_SIZE
-        return Pipeline(
-            MAP, dataset=given, collate=default_collate, batch_size=size, role=role, names=tuple(names)
-        )
+        kind = ITERABLE if isinstance(given, IterableDataset) else MAP
+        return Pipeline(kind, dataset=given, collate=default_collate, batch_size=BATCH_SIZE, **named)
     if not hasattr(given, "__iter__") or isinstance(given, (str, bytes)):
         raise CannotRead(f"expected a DataLoader, a dataset or batches, not {type(given).__name__}")
     taken = [owned(batch) for batch in itertools.islice(iter(given), MOST_TAKEN)]
     if not taken:
         raise CannotRead("it contains no batches")
-    return Pipeline(BATCHES, loader=given, delivered=taken, role=role, names=tuple(names))
-
-
-MOST_TAKEN = 16  # batches of an iterable that is no loader
+    return Pipeline(BATCHES, loader=given, delivered=taken, **named)
 
 
 def _is_of_samples(given: Any) -> bool:
     """An instance of the user's class that is read by index, not a list or a tensor."""
-    return not isinstance(given, (list, tuple, dict, str, bytes)) and type(given).__module__.split(".")[
-        0
-    ] not in (
-        "numpy",
-        "torch",
-    )
+    library = type(given).__module__.split(".")[0]
+    return not isinstance(given, (list, tuple, dict, str, bytes)) and library not in ("numpy", "torch")
 
 
 def of_loader(loader: DataLoader[Any], *, role: str = "", names: Sequence[str] = ()) -> Pipeline:

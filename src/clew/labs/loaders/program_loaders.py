@@ -1,7 +1,7 @@
 """Finds the loaders of a running program: those it creates and iterates, and what its models get.
 
 A `Collector` observes the first steps (as an observer of the watcher, and a wrapper around
-`DataLoader.__init__`); `found_in` then returns what it found.
+`DataLoader.__init__`); `find_loaders` then returns what it found.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches
-from clew.hooks.entry.user_line import line_of_creation
-from clew.hooks.entry.variable_names import names_in_callers
-from clew.hooks.seams.sample_indices import Indices
-from clew.labs.loaders.pipeline import EVAL, MODEL, TRAIN, CannotRead, Pipeline, of_loader
+from clew.hooks.entry.user_line import line_of_creation, names_in_callers
+from clew.hooks.seams.loader_seam import Indices
+from clew.labs.loaders.pipeline import EVAL, MODEL, TRAIN, Pipeline, of_loader
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.nested_tensors import tensors_in
+from clew.records.errors import CannotRead
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
@@ -87,9 +87,13 @@ class Collector:
 
         self._patches.wrap(DataLoader, "__init__", wrap)
 
-    def remove(self) -> None:
-        self._patches.remove()
+    def release(self) -> None:
+        """Enough was observed: keep no further samples."""
         self._watcher.feeding.held = None
+
+    def remove(self) -> None:
+        """Unwrap what `install` has wrapped; what was wrapped later must be unwrapped by then."""
+        self._patches.remove()
 
     def _made(self, loader: Any) -> None:
         if len(self.made) < MOST_LOADERS:
@@ -131,11 +135,10 @@ class Collector:
             self.delivered.append(made)
 
 
-def found_in(watcher: Watcher, collector: Collector) -> list[Pipeline]:
+def find_loaders(watcher: Watcher, collector: Collector) -> list[Pipeline]:
     """All loaders of the program that still exist, training loaders first; without a loader that
     trains, what the models got. Called on the training thread: the names are those of its variables."""
     found = [_iterated(watcher, number, loader) for number, loader in _loaders(watcher).items()]
-    known = [pipeline.loader for pipeline in found]
     for made in collector.made:
         loader = made.loader()
         if loader is None:
@@ -143,14 +146,12 @@ def found_in(watcher: Watcher, collector: Collector) -> list[Pipeline]:
         same = next((p for p in found if p.loader is loader), None)
         if same is not None:
             same.file, same.line = made.place if made.place[0] is not None else (same.file, same.line)
-        elif not any(loader is other for other in known):
-            names = _names(loader)
-            if names:  # one without a name is about to be released
-                found.append(of_loader(loader, names=names))
-                found[-1].file, found[-1].line = made.place
-    _deal(found, collector.delivered)
-    _give_roles(watcher, found)
-    scope = _scope()
+        elif names := _names(loader):  # one without a name is about to be released
+            found.append(of_loader(loader, names=names))
+            found[-1].file, found[-1].line = made.place
+    _assign_batches(found, collector.delivered)
+    _assign_roles(watcher, found)
+    scope = _script_globals()
     for pipeline in found:
         pipeline.scope = scope
     if not any(p.delivered for p in found) and collector.delivered:
@@ -158,18 +159,17 @@ def found_in(watcher: Watcher, collector: Collector) -> list[Pipeline]:
     return sorted(_distinct(found), key=lambda p: p.role == EVAL)
 
 
-class NoSuchLoader(CannotRead):
-    """The message lists the loaders that exist."""
+def select_loaders(found: list[Pipeline], wanted: str) -> list[Pipeline]:
+    """Those of that name or number (from 1, as listed); all if nothing is requested.
 
-
-def chosen(found: list[Pipeline], wanted: str) -> list[Pipeline]:
-    """Those of that name or number (from 1, as listed); all if nothing is requested."""
+    Raises CannotRead if there is none; the message lists the loaders that exist.
+    """
     if not wanted:
         return found
     taken = [p for n, p in enumerate(found, 1) if wanted in (str(n), *p.names, p.role)]
     if not taken:
         there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none was found"
-        raise NoSuchLoader(f"there is no loader {wanted!r}; there are: {there}")
+        raise CannotRead(f"there is no loader {wanted!r}; there are: {there}")
     return taken
 
 
@@ -188,12 +188,11 @@ def _iterated(watcher: Watcher, number: int, loader: Any) -> Pipeline:
 
 def _names(loader: Any) -> tuple[str, ...]:
     """Meaningful names; `self` in a torch function's frame is not one."""
-    return tuple(name for name in names_in_callers(loader) if name not in ("loader", "self")) or tuple(
-        names_in_callers(loader)
-    )
+    names = tuple(names_in_callers(loader))
+    return tuple(name for name in names if name not in ("loader", "self")) or names
 
 
-def _deal(found: list[Pipeline], delivered: list[DeliveredBatch]) -> None:
+def _assign_batches(found: list[Pipeline], delivered: list[DeliveredBatch]) -> None:
     for one in delivered:
         for pipeline in found:
             if pipeline.number is not None and pipeline.number == one.loader and one.batch is not None:
@@ -203,8 +202,8 @@ def _deal(found: list[Pipeline], delivered: list[DeliveredBatch]) -> None:
                 break
 
 
-def _give_roles(watcher: Watcher, found: list[Pipeline]) -> None:
-    """By what it was seen to feed; else by its name; else by whether it shuffles."""
+def _assign_roles(watcher: Watcher, found: list[Pipeline]) -> None:
+    """By the phase in which it was iterated; else by its name; else by whether it shuffles."""
     fed = watcher.feeding.phases()
     trains = any(p.delivered for p in found)
     for pipeline in found:
@@ -247,7 +246,7 @@ def _of_model(delivered: list[DeliveredBatch], scope: dict[str, Any]) -> Pipelin
     )
 
 
-def _scope() -> dict[str, Any]:
-    """Globals of the script, which may include a tokenizer."""
+def _script_globals() -> dict[str, Any]:
+    """The globals of the script, which may include a tokenizer."""
     main = sys.modules.get("__main__")
     return dict(vars(main)) if main is not None else {}

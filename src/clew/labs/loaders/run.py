@@ -7,12 +7,12 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from clew.labs.loaders.look.loader_view import look
+from clew.labs.loaders.loader_view import view_loader
 from clew.labs.loaders.pipeline import ITERABLE, MAP, TRAIN, Pipeline
-from clew.labs.loaders.speed import speed_measurement
+from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.loaders.survey.split_survey import survey
 from clew.records.data_report import DataOptions, Report
-from clew.records.facts.document_facts import BetweenFact, LoaderLookFact, SurveyFact
+from clew.records.facts.document_facts import BetweenFact, LoaderViewFact, SurveyFact
 from clew.records.facts.loader_facts import measured_facts
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LONGEST = 12.0  # seconds of measuring, unless a sweep is requested
 Fact = Callable[[str, dict[str, Any]], None]
 
 
-def conduct(
+def inspect_loaders(
     pipelines: Sequence[Pipeline],
     options: DataOptions,
     fact: Fact,
@@ -38,13 +38,13 @@ def conduct(
     until = perf_counter() + options.time_limit
     if options.sample is not None:
         pipelines = [p for p in pipelines if p.dataset is not None][:1] or pipelines
-    looks = tuple(
-        look(pipeline, options.samples if options.sample is None else 0, options.sample)
+    views = tuple(
+        view_loader(pipeline, options.samples if options.sample is None else 0, options.sample)
         for pipeline in pipelines
     )
-    for shown in looks:
-        fact(LoaderLookFact.fact_kind, LoaderLookFact(shown).to_json())
-    report = Report(looks=looks)
+    for shown in views:
+        fact(LoaderViewFact.fact_kind, LoaderViewFact(shown).to_json())
+    report = Report(loaders=views)
     if options.sample is not None:
         return report
     if options.measure:
@@ -53,12 +53,12 @@ def conduct(
         tell = (lambda part: progress(0, 2, f"measuring {part}", 0.0)) if progress is not None else None
         able = [p for p in pipelines if p.kind in (MAP, ITERABLE)]
         trained = [p for p in able if p.role == TRAIN][:1] or able[:1]
-        found = speed_measurement.measure(
-            trained, subject=subject, model=model, seconds=seconds, sweep=options.sweep, progress=tell
-        )
-        report = replace(report, measured=tuple(found))
-        for one in found:
-            for part in measured_facts(one):
+        for pipeline in trained:
+            found = measure(
+                pipeline, subject=subject, model=model, seconds=seconds, sweep=options.sweep, progress=tell
+            )
+            report = replace(report, measured=(found,))
+            for part in measured_facts(found):
                 fact(part.fact_kind, part.to_json())
     if options.judge:
         report = _surveyed(report, pipelines, options, fact, until - perf_counter(), progress)

@@ -24,7 +24,7 @@ TO_NUMBERS = (
 METHODS = ("decode", "convert_ids_to_tokens", "lookup_tokens", "ids_to_tokens")
 HOLDERS = ("tokenizer", "processor", "vocab", "vocabulary", "encoder", "dictionary", "codec")
 CLASSES = ("classes", "class_names", "categories", "label_names", "id2label", "idx_to_class", "labels_map")
-SPARE = ("<unk>", "?")
+UNKNOWN = "?"
 
 Decode = Callable[[list[int]], str]
 
@@ -62,15 +62,15 @@ class TokenDecoder:
     def attributes(self, names: Iterable[str]) -> Iterator[Any]:
         """Attributes of the datasets and of the objects that build the batches."""
         for owner in self._owners:
-            held = getattr(owner, "__dict__", {})
+            own = getattr(owner, "__dict__", {})
             for name in names:
-                if name in held or name in vars(type(owner)):
+                if name in own or name in vars(type(owner)):
                     yield getattr(owner, name, None)
 
     def _found(self) -> Iterator[Decode]:
         for owner in self._owners:
             yield from _decodes_of(owner)
-            for value in _held(owner, HOLDERS + METHODS + TO_WORDS + TO_NUMBERS):
+            for value in _attributes_of(owner, HOLDERS + METHODS + TO_WORDS + TO_NUMBERS):
                 yield from _decodes_of(value)
         for name, value in self._scope.items():
             if name == "decode" and callable(value):
@@ -106,7 +106,7 @@ def _by_table(table: Mapping[int, str], numbers: list[int]) -> str:
     known = [n for n in numbers if n in table]
     if len(known) < 0.9 * len(numbers):
         raise KeyError("these are not token ids")
-    words = [table.get(n, SPARE[1]) for n in numbers]
+    words = [table.get(n, UNKNOWN) for n in numbers]
     letters = all(len(word) == 1 for word in table.values())
     return ("" if letters else " ").join(words)
 
@@ -125,10 +125,10 @@ def _table(thing: Any) -> Mapping[int, str] | None:
     return None
 
 
-def _held(owner: Any, names: Iterable[str]) -> Iterator[Any]:
-    held = getattr(owner, "__dict__", None)
-    if isinstance(held, dict):
-        yield from (held[name] for name in names if name in held)
+def _attributes_of(owner: Any, names: Iterable[str]) -> Iterator[Any]:
+    own = getattr(owner, "__dict__", None)
+    if isinstance(own, dict):
+        yield from (own[name] for name in names if name in own)
 
 
 def _owners(pipeline: Pipeline) -> Iterator[Any]:

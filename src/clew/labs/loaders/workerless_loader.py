@@ -1,8 +1,8 @@
 """Runs every loader without workers, in one process, where debuggers and tracebacks work.
 
-Every loader that the program creates gets no workers. The order of the samples is the same, as it
-is drawn in the main process anyway; what a dataset draws at random is not, since each worker had its own
-random generator and now the program's is used.
+Every loader that the program creates gets no workers. The order of the samples stays the same, because the
+main process draws it in any case. Random numbers that a dataset draws differ: each worker had its own
+generator, and now the program's is used.
 """
 
 from __future__ import annotations
@@ -16,18 +16,12 @@ from torch.utils.data._utils import worker
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from clew.hooks.entry.patches import Patches
+from clew.labs.loaders.pipeline import NO_WORKERS
 from clew.measure.rng import keep_rng
-
-SETTINGS: dict[str, Any] = {
-    "num_workers": 0,
-    "prefetch_factor": None,
-    "persistent_workers": False,
-    "timeout": 0,
-    "_DataLoader__multiprocessing_context": None,
-}
+from clew.records.plural import counted
 
 
-class Bare:
+class WorkerlessLoaders:
     """While it is installed, no loader starts a process."""
 
     def __init__(self) -> None:
@@ -57,7 +51,7 @@ class Bare:
         self.loaders += 1
         self.workers += loader.num_workers
         self._changed[loader] = loader.num_workers
-        vars(loader).update(SETTINGS)
+        vars(loader).update(NO_WORKERS)
 
     def _before_iterating(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(iterator: Any, loader: Any) -> None:
@@ -67,13 +61,13 @@ class Bare:
 
         return wrapper
 
-    def said(self) -> list[str]:
+    def summary(self) -> list[str]:
         """What was done, in a few lines."""
         if not self.loaders:
             return ["--bare: no loader of this script uses workers"]
-        many = "1 loader" if self.loaders == 1 else f"{self.loaders} loaders"
+        loaders, workers = counted(self.loaders, "loader"), counted(self.workers, "worker")
         return [
-            f"--bare: {many} ran in this process, without the {self.workers} workers of the script",
+            f"--bare: {loaders} ran in this process, without the {workers} of the script",
             "random numbers drawn while reading differ from those of workers; everything else is the same",
         ]
 

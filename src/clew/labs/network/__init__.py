@@ -18,7 +18,6 @@ Enter at `network_summary.py`. May import: records, hooks, labs.snapshot.
   few numbers
 - `tensor_info`: describes tensors without their values: shape, dtype, device, bytes
 - `traced_structure`: how layers are connected in a traced forward: the `structure` fact without training
-- `unread_parameters`: parameters that no op in a forward reads: the `graph` fact without training
 - `visitor`: `clew.visit`: visits every op, module call or autograd node of a network, in forward order
 - `shape_errors/`: why a forward failed: what was expected, what was given, and the fix
 - `sizes/`: sizes with names: `batch`, `height//2`

@@ -25,6 +25,7 @@ from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key
 from clew.labs.snapshot.module_state import state_of
 from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
 from clew.labs.snapshot.snapshot import network_snapshot
+from clew.labs.snapshot.time_limit import first_line
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 # Ops that accept tensors of two devices on a GPU too: indices and lengths may be on the CPU.
@@ -65,47 +66,46 @@ def place_of(literal: Literal, root: str) -> dict[str, Any]:
     }
 
 
-class Unfollowed(Exception):  # noqa: N818 - reads as what it is
+class CannotTrace(Exception):  # noqa: N818 - reads as what it is
     """The forward can't be traced on the meta device; the message says why."""
 
 
-def may_be_bound(model: nn.Module, trace: ForwardTrace) -> bool:
+def may_stay_on_cpu(model: nn.Module, trace: ForwardTrace) -> bool:
     """Whether any tensor could stay on the CPU: if not, there is nothing to test."""
     return any(map(_creates, trace.ops)) or any(True for _ in _held(model))
 
 
 def _creates(op: Op) -> bool:
     """Whether an op creates a tensor of several numbers from nothing, or from Python numbers."""
-    fresh = not op.inputs or op_name(op) == "lift_fresh"
+    fresh = not op.inputs or op_name(op.function) == "lift_fresh"
     return fresh and any(t.shape and t.bytes for t in op.outputs)
 
 
 def device_literal(model: nn.Module, given: Feed) -> Literal | None:
-    """The first tensor that met tensors of another device; raises Unfollowed if that is undecided."""
+    """The first tensor that met tensors of another device; raises CannotTrace if that is undecided."""
     held = list(_held(model))
     inputs = tensors_in((given.args, given.kwargs))
-    followed = _Followed(held)
+    followed = _CpuTensors(held)
     error: Exception | None = None
     with ExitStack() as stack:
         journal = stack.enter_context(network_snapshot(model, [*inputs, *(t for t, _ in held)]))
         try:
             args, kwargs = _moved(model, given)
             if any(t.device.type != "meta" for t in tensors_in((args, kwargs))):
-                raise Unfollowed("its inputs contain tensors that can't be moved")
-            stack.enter_context(_Made(model, followed, journal))
-            stack.enter_context(_Called(followed))
+                raise CannotTrace("its inputs contain tensors that can't be moved")
+            stack.enter_context(_CreationRecorder(model, followed, journal))
+            stack.enter_context(_CallTracker(followed))
             model(*args, **kwargs)
-        except Unfollowed:
+        except CannotTrace:
             raise
         except Exception as failure:  # noqa: BLE001 - the user's code on a device it was not written for
             error = failure
     if followed.found is None and error is not None:
-        told = (str(error).splitlines() or [type(error).__name__])[0]
-        raise Unfollowed(f"it can't be run on the meta device: {told[:120]}")
+        raise CannotTrace(f"it can't be run on the meta device: {first_line(error)[:120]}")
     return followed.found
 
 
-class _Followed:
+class _CpuTensors:
     """The tensors that stay on the CPU, by their memory, and the first that met others."""
 
     def __init__(self, held: list[tuple[Tensor, Literal]]) -> None:
@@ -129,21 +129,21 @@ class _Followed:
             self.found = next((known for t in read if (known := self.of(t)) is not None), None)
 
 
-class _Made(OpRecorder):
+class _CreationRecorder(OpRecorder):
     """Records what is created on the CPU, and what it meets."""
 
-    def __init__(self, model: nn.Module, followed: _Followed, journal: WriteJournal) -> None:
+    def __init__(self, model: nn.Module, followed: _CpuTensors, journal: WriteJournal) -> None:
         super().__init__(journal.before_write)
         self._paths = ModulePaths({"": model})
         self._followed = followed
 
     def before_op(self, op: OpCall) -> None:
-        self._followed.meeting(_plain(op.func), op.inputs)
+        self._followed.meeting(op_name(op.func), op.inputs)
 
     def after_op(self, op: OpCall) -> None:
         for tensor in op.outputs:
             if _counts(tensor):
-                self._note(tensor, _plain(op.func), op.inputs)
+                self._note(tensor, op_name(op.func), op.inputs)
 
     def _module(self) -> str:
         """The path of the running module; for one outside the model, its class."""
@@ -164,10 +164,10 @@ class _Made(OpRecorder):
             followed.note(tensor, source)
 
 
-class _Called(TorchFunctionMode):
+class _CallTracker(TorchFunctionMode):
     """Knows the function being called, and checks its arguments if it rejects them itself."""
 
-    def __init__(self, followed: _Followed) -> None:
+    def __init__(self, followed: _CpuTensors) -> None:
         super().__init__()
         self._followed = followed
 
@@ -234,8 +234,3 @@ _OWN = set(nn.Module().__dict__)
 def _counts(tensor: Tensor) -> bool:
     """On the CPU, and more than one number: a single number may come from any device."""
     return tensor.device.type == "cpu" and tensor.dim() > 0 and tensor.numel() > 0
-
-
-def _plain(func: Any) -> str:
-    packet = getattr(func, "_overloadpacket", func)
-    return str(getattr(packet, "__name__", packet)).rpartition(".")[2].strip("_")

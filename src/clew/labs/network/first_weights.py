@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from clew.hooks.collect_layers.identical_units import rows_alike
 from clew.hooks.collect_layers.layer_flow import AFFINE
+from clew.hooks.collect_loop.parameter_inventory import rows_alike
 from clew.labs.network.network_inputs import Feed
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.traced_forward import for_real
 from clew.labs.network.traced_structure import makes_afresh
 from clew.measure.nested_tensors import tensors_in
-from clew.records.facts.model_facts import InitialWeightsFact
+from clew.records.facts.model_facts import AlikeRow, InitialWeightsFact
 from clew.records.network import INPUT
 
 ROWS = 64  # rows of a weight from which its norm is estimated
@@ -74,8 +74,9 @@ def start_fact(trace: ForwardTrace, root: str) -> InitialWeightsFact:
             continue
         zero = not bool(weight.detach().any())
         behind = _behind(trace, call)
-        if behind and (not zero or all(_is_only_way(trace, c) for c in _calls_of(trace, call))):
-            found.append({"module": call.path, "param": "weight", "zero": zero, "behind": behind})
+        calls = (c for c in trace.calls if c.module is call.module)
+        if behind and (not zero or all(_is_only_way(trace, c) for c in calls)):
+            found.append(AlikeRow(call.path, "weight", zero, behind))
     return InitialWeightsFact(root, tuple(found))
 
 
@@ -83,10 +84,6 @@ def _has_units(module: nn.Module, weight: Tensor) -> bool:
     """Several units that get the same input; those of a depthwise convolution get one channel each."""
     alone = isinstance(module, _ConvNd) and (module.groups > 1 or module.transposed)
     return weight.dim() > 1 and weight.shape[0] > 1 and not alone
-
-
-def _calls_of(trace: ForwardTrace, call: ModuleCall) -> list[ModuleCall]:
-    return [c for c in trace.calls if c.module is call.module]
 
 
 def _below(trace: ForwardTrace, call: ModuleCall) -> set[int]:

@@ -19,10 +19,10 @@ import torch
 from torch import nn
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.network.network_inputs import BadInputError
+from clew.labs.network.network_inputs import POSITIONAL, BadInputError, parameters_of
 
 
-def located(text: str, *, meta: bool = False) -> nn.Module:
+def locate_model(text: str, *, meta: bool = False) -> nn.Module:
     """The model itself; a class or function is called, on the meta device if requested."""
     place, expression = _split(text)
     module: ModuleType = _loaded(place)
@@ -131,12 +131,8 @@ def _made(module: ModuleType, expression: str, place: str) -> nn.Module:
 
 def _call_text(expression: str, function: Any) -> str:
     """`Net()`, or a call with the arguments it needs and was not given."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return f"{expression}()"
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind in plain]
+    parameters = parameters_of(function)
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind in POSITIONAL]
     if needed:
         wanted = ", ".join(f"{name}=…" for name in needed)
         raise BadInputError(f"{expression} needs arguments: write it as a call, {expression}({wanted})")

@@ -8,20 +8,29 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import nn
 
-from clew.labs.network.device_literals import Unfollowed, device_literal, may_be_bound, place_of
+from clew.labs.network.device_literals import CannotTrace, device_literal, may_stay_on_cpu, place_of
 from clew.labs.network.first_weights import largest_gain, output_spreads, start_fact, weight_norms
 from clew.labs.network.network_inputs import Feed
-from clew.labs.network.trace.layer_lines import place_of_attribute, places
+from clew.labs.network.tensor_info import dtype_name
+from clew.labs.network.trace.layer_lines import named_elsewhere, place_of_attribute, places
 from clew.labs.network.trace.op_tracer import ForwardTrace
 from clew.labs.network.trace.traced_forward import can_compute, without_computing
 from clew.labs.network.traced_structure import structure_fact
-from clew.labs.network.unread_parameters import graph_fact
 from clew.records import signals
 from clew.records.facts.experiment_facts import DONE, DeviceLiteralFact
 from clew.records.facts.fact import TypedFact
-from clew.records.facts.model_facts import LayerRow, ModelFact, ParameterRow, ParametersFact, WeightRow
+from clew.records.facts.model_facts import (
+    GraphFact,
+    LayerRow,
+    ModelFact,
+    ParameterRow,
+    ParametersFact,
+    WeightRow,
+)
+from clew.records.network import INPUT
 from clew.records.site import Site
 
 LARGE = 3.0  # gain of a layer above which a forward with values is worthwhile; usually 0.6 to 1.4
@@ -33,7 +42,7 @@ EVALUATING = "in evaluation mode: parameters used only in training are not seen"
 
 
 @dataclass(frozen=True)
-class ForwardLook:
+class TracedNetwork:
     """A network and the trace of one forward."""
 
     model: nn.Module
@@ -75,15 +84,15 @@ class NetworkFacts:
         self.signals.setdefault(name, {}).update(sites)
 
 
-def notes_of(look: ForwardLook) -> NetworkFacts:
+def collect_facts(traced: TracedNetwork) -> NetworkFacts:
     """All that is known, without the lines that created the layers: `add_places` reads those."""
-    notes = NetworkFacts(type(look.model).__name__)
-    notes.add(_model(look, notes.root))
-    notes.add(_parameters(look.model, notes.root))
-    _try(notes, ("no-nonlinearity", "redundant-bias", "dropout-misplaced"), _note_structure, look)
-    _try(notes, ("unused-parameter",), _note_reading, look)
-    _try(notes, ("poor-initialisation",), _note_weights, look)
-    _try(notes, ("device-literal",), _note_devices, look)
+    notes = NetworkFacts(type(traced.model).__name__)
+    notes.add(_model(traced, notes.root))
+    notes.add(_parameters(traced.model, notes.root))
+    _try(notes, ("no-nonlinearity", "redundant-bias", "dropout-misplaced"), _note_structure, traced)
+    _try(notes, ("unused-parameter",), _note_reading, traced)
+    _try(notes, ("poor-initialisation",), _note_weights, traced)
+    _try(notes, ("device-literal",), _note_devices, traced)
     return notes
 
 
@@ -105,27 +114,27 @@ def add_places(notes: NetworkFacts, model: nn.Module) -> None:
 def _try(
     notes: NetworkFacts,
     checks: tuple[str, ...],
-    note: Callable[[NetworkFacts, ForwardLook], None],
-    look: ForwardLook,
+    note: Callable[[NetworkFacts, TracedNetwork], None],
+    traced: TracedNetwork,
 ) -> None:
     """A network that surprises Clew is still shown."""
     try:
-        note(notes, look)
+        note(notes, traced)
     except Exception as error:  # noqa: BLE001 - what can't be determined is not judged
         told = (str(error).splitlines() or [""])[0][:120]
         notes.unjudged.update(dict.fromkeys(checks, f"{type(error).__name__}: {told}"))
 
 
-def _model(look: ForwardLook, root: str) -> ModelFact:
-    by_path = dict(look.model.named_modules())
-    ran = [call.path for call in look.trace.calls if call.path in by_path]
+def _model(traced: TracedNetwork, root: str) -> ModelFact:
+    by_path = dict(traced.model.named_modules())
+    ran = [call.path for call in traced.trace.calls if call.path in by_path]
     return ModelFact(
         root=root,
-        kind=type(look.model).__name__,
+        kind=type(traced.model).__name__,
         layers=tuple(
             LayerRow(path, type(by_path[path]).__name__) for path in dict.fromkeys([*ran, *by_path])
         ),
-        parameters=tuple(_weight(name, p) for name, p in look.model.named_parameters()),
+        parameters=tuple(_weight(name, p) for name, p in traced.model.named_parameters()),
     )
 
 
@@ -133,7 +142,7 @@ def _weight(name: str, parameter: nn.Parameter) -> WeightRow:
     return WeightRow(
         **_named(name),
         shape=tuple(parameter.shape),
-        dtype=str(parameter.dtype).removeprefix("torch."),
+        dtype=dtype_name(parameter.dtype),
         requires_grad=parameter.requires_grad,
         numel=parameter.numel(),
     )
@@ -153,47 +162,98 @@ def _named(name: str) -> dict[str, Any]:
     return {"name": name, "module": module, "param": param}
 
 
-def _note_structure(notes: NetworkFacts, look: ForwardLook) -> None:
-    notes.add(structure_fact(look.trace, notes.root))
+def _note_structure(notes: NetworkFacts, traced: TracedNetwork) -> None:
+    notes.add(structure_fact(traced.trace, notes.root))
 
 
-def _note_reading(notes: NetworkFacts, look: ForwardLook) -> None:
-    fact = graph_fact(look.model, look.trace, notes.root)
-    if fact.idle and look.trace.computed:
-        given = look.given
-        if without_computing(look.model, given.args, given.kwargs).error is not None:
+def _note_reading(notes: NetworkFacts, traced: TracedNetwork) -> None:
+    fact = _graph_fact(traced.model, traced.trace, notes.root)
+    if fact.idle and traced.trace.computed:
+        given = traced.given
+        if without_computing(traced.model, given.args, given.kwargs).error is not None:
             notes.unjudged["unused-parameter"] = BY_VALUES
             return
-    if fact.idle and not look.model.training:
+    if fact.idle and not traced.model.training:
         notes.unjudged["unused-parameter"] = EVALUATING
         return
     notes.add(fact)
 
 
-def _note_weights(notes: NetworkFacts, look: ForwardLook) -> None:
-    model, given = look.model, look.given
+def _graph_fact(model: nn.Module, trace: ForwardTrace, root: str) -> GraphFact:
+    """Which parameters some op reads, and which none does; nothing is known about gradients."""
+    read = {p for op in trace.ops for p in op.parameters}
+    given_back = {t.shape for t, op in zip(trace.outputs, trace.makers, strict=True) if op == INPUT}
+    idle = [
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad
+        and id(parameter) not in read
+        and tuple(parameter.shape) not in given_back  # it may be part of the result as it is
+        and not _is_scripted(model, name)
+    ]
+    return GraphFact(
+        root=root,
+        reached=len(read),
+        idle=tuple(idle),
+        forward_only=True,
+        named=tuple(name for name in idle if _is_mentioned(model, trace, name)),
+    )
+
+
+def _is_scripted(model: nn.Module, name: str) -> bool:
+    """TorchScript reads its modules' weights where their owner is not visible."""
+    return any(isinstance(m, torch.jit.ScriptModule) for m, _ in _path_to(model, name))
+
+
+def _is_mentioned(model: nn.Module, trace: ForwardTrace, name: str) -> bool:
+    """Whether the code mentions the owner of a parameter: a discriminator outside the forward, say."""
+    ran = {id(call.module) for call in trace.calls}
+    holder, attribute = model, name
+    for module, below in _path_to(model, name):
+        if not below.isdigit() and not type(module).__module__.startswith("torch."):
+            holder, attribute = module, below
+        inner = getattr(module, below, None)
+        if isinstance(inner, nn.Module) and id(inner) not in ran and not below.isdigit():
+            break
+    return named_elsewhere(type(holder), attribute)
+
+
+def _path_to(model: nn.Module, name: str) -> list[tuple[nn.Module, str]]:
+    """The modules on the path to a parameter, each with the attribute that leads on."""
+    path: list[tuple[nn.Module, str]] = []
+    module: Any = model
+    for part in name.split("."):
+        path.append((module, part))
+        module = getattr(module, part, None)
+        if not isinstance(module, nn.Module):
+            break
+    return path
+
+
+def _note_weights(notes: NetworkFacts, traced: TracedNetwork) -> None:
+    model, given = traced.model, traced.given
     if not can_compute(model, given.args, given.kwargs):
         notes.unjudged["poor-initialisation"] = NO_VALUES
         return
-    norms = weight_norms(look.trace)
+    norms = weight_norms(traced.trace)
     notes.signal(signals.WEIGHT.norm.name, norms, "weight")
-    notes.add(start_fact(look.trace, notes.root))
-    if largest_gain(look.trace, norms) > LARGE:
-        if look.trace.calls[0].flops <= CHEAP:
+    notes.add(start_fact(traced.trace, notes.root))
+    if largest_gain(traced.trace, norms) > LARGE:
+        if traced.trace.calls[0].flops <= CHEAP:
             notes.signal(signals.ACTIVATION.std.name, output_spreads(model, given))
         else:
             notes.unjudged["poor-initialisation"] = "a forward with real values would take long"
 
 
-def _note_devices(notes: NetworkFacts, look: ForwardLook) -> None:
-    if any(t.device != "cpu" for op in look.trace.ops for t in op.outputs):
+def _note_devices(notes: NetworkFacts, traced: TracedNetwork) -> None:
+    if any(t.device != "cpu" for op in traced.trace.ops for t in op.outputs):
         notes.unjudged["device-literal"] = "it already runs on another device"
         return
     place = None
-    if may_be_bound(look.model, look.trace):
+    if may_stay_on_cpu(traced.model, traced.trace):
         try:
-            found = device_literal(look.model, look.given)
-        except Unfollowed as reason:
+            found = device_literal(traced.model, traced.given)
+        except CannotTrace as reason:
             notes.unjudged["device-literal"] = str(reason)
             return
         place = None if found is None else place_of(found, notes.root)

@@ -17,7 +17,7 @@ from clew.labs.network.network_inputs import EVEN, Feed, arguments_of, feed
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
 from clew.labs.network.sizes.named_sizes import Naming
 from clew.labs.network.sizes.resized_forward import other_sizes, resized
-from clew.labs.network.sizes.size_fits import Sizes
+from clew.labs.network.sizes.size_formulas import Sizes
 from clew.labs.network.tensor_info import with_names
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
 from clew.labs.network.trace.sibling_groups import Tree, fold
@@ -123,7 +123,7 @@ class _Builder:
                 id=self._calls + op.index,
                 parent=op.call.index if op.call is not None else None,
                 kind="op",
-                label=op_name(op),
+                label=op_name(op.function),
                 type=str(op.function),
                 path=op.call.path if op.call is not None else "",
                 outputs=op.outputs,
@@ -193,7 +193,7 @@ def _label(call: ModuleCall) -> str:
 
 def _step_over(op: Op) -> int | None:
     """The source that replaces an op without a meaning of its own; None for all others."""
-    if op_name(op) not in _BOOKKEEPING or op.given:
+    if op_name(op.function) not in _BOOKKEEPING or op.given:
         return None
     return max(op.sources, default=INPUT)
 

@@ -17,6 +17,7 @@ from clew.records.network import TensorInfo
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)
 EVEN = (2, 8, 32)  # made-up sizes are multiples of this if odd ones fail: a U-Net halves a few times
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _DENSE = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase)
 
 
@@ -67,11 +68,11 @@ class Feed:
 
 def arguments_of(function: Any) -> tuple[str, ...]:
     """The names of its positional arguments, as far as known."""
-    plain = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple(p.name for p in _parameters(function) if p.kind in plain)
+    return tuple(p.name for p in parameters_of(function) if p.kind in POSITIONAL)
 
 
-def _parameters(function: Any) -> list[Parameter]:
+def parameters_of(function: Any) -> list[Parameter]:
+    """The parameters in its signature; none if it has no signature."""
     try:
         return list(signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -167,7 +168,7 @@ def _value(model: nn.Module, made: Feed, given: Any, dtype: torch.dtype | None) 
         sizes = [made.sizes[s] if isinstance(s, str) else s for s in given.sizes]
         if min(sizes, default=1) < 0:
             raise BadInputError(f"a size can't be negative: {sizes}")
-        given = made_up(model, sizes, given.dtype or dtype)
+        given = make_tensor(model, sizes, given.dtype or dtype)
         made.names[id(given)] = names
     else:
         for tensor in tensors_in(given):
@@ -175,7 +176,7 @@ def _value(model: nn.Module, made: Feed, given: Any, dtype: torch.dtype | None) 
     return given
 
 
-def made_up(model: nn.Module, sizes: Sequence[int], dtype: torch.dtype | None) -> Tensor:
+def make_tensor(model: nn.Module, sizes: Sequence[int], dtype: torch.dtype | None) -> Tensor:
     """Random values of the dtype the model seems to expect; the user's generators are not touched."""
     device, floating = _home(model)
     dtype = dtype or (torch.int64 if takes_indices(model) else floating)
@@ -214,21 +215,21 @@ def dtype_of(name: str) -> torch.dtype:
     return found
 
 
-def parsed(text: str) -> tuple[str | None, Any]:
+def parse_input(text: str) -> tuple[str | None, Any]:
     """Keyword and input: `4,3,32,32`, `batch,time:int64`, `mask=4,17:bool`, `x.npy`, `ids=a.safetensors`."""
     keyword, equals, rest = text.partition("=")
     keyword, rest = (keyword.strip(), rest) if equals else ("", text)
     if equals and not keyword.isidentifier():
         raise BadInputError(f"{keyword!r} is not a valid keyword name")
     if rest.endswith((".npy", ".safetensors")) or Path(rest).suffix:
-        return keyword or None, from_file(Path(rest))
+        return keyword or None, read_tensors(Path(rest))
     sizes, _, dtype = rest.partition(":")
     return keyword or None, Shape(
         tuple(_size(s) for s in sizes.split(",")), dtype_of(dtype) if dtype else None
     )
 
 
-def arranged(model: nn.Module, parts: Sequence[tuple[str | None, Any]]) -> Any:
+def arrange_inputs(model: nn.Module, parts: Sequence[tuple[str | None, Any]]) -> Any:
     """Positional inputs, then keyword ones, as `summary` takes them.
 
     A file with several tensors is split if all their names are arguments of the forward;
@@ -249,7 +250,7 @@ def arranged(model: nn.Module, parts: Sequence[tuple[str | None, Any]]) -> Any:
 
 
 def _are_arguments(function: Any, names: Mapping[str, Any]) -> bool:
-    parameters = _parameters(function)
+    parameters = parameters_of(function)
     if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
         return True
     by_name = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -267,7 +268,7 @@ def _size(text: str) -> int | str:
     raise BadInputError(f"{text!r} is not a size; write a shape as 4,3,32,32 or batch,3,32,32")
 
 
-def from_file(path: Path) -> Any:
+def read_tensors(path: Path) -> Any:
     """A tensor from a `.npy` or `.safetensors` file: formats that can't contain code."""
     if not path.is_file():
         raise BadInputError(f"no such file: {path}")

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from clew.labs.network.network_facts import ForwardLook
+from clew.labs.network.network_facts import TracedNetwork
 from clew.labs.network.network_inputs import EVEN, BadInputError, Feed, feed
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
 from clew.labs.network.sizes.named_sizes import Naming
+from clew.labs.network.tensor_description import statistics_of
 from clew.labs.network.tensor_info import described, dtype_name, with_names
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import can_compute, for_real, forward, unwrapped
-from clew.labs.network.trace.value_statistics import statistics_of
 from clew.measure.nested_tensors import tensors_in
-from clew.records.network import ModuleRow, NetworkMemory, Statistics, Summary, TensorInfo
+from clew.records.network import ModuleRow, NetworkMemory, Statistics, Summary
 
 # Tensors that an optimizer keeps for each parameter.
 STATES = {"sgd": 0, "momentum": 1, "rmsprop": 1, "adagrad": 1, "lion": 1, "adam": 2, "adamw": 2}
@@ -41,7 +41,7 @@ def summarise(
     optimizer: str = "adam",
     compute: bool | None = None,
     keep_going: bool = False,
-) -> tuple[Summary, ForwardLook]:
+) -> tuple[Summary, TracedNetwork]:
     """`clew.summary` without the findings, and the facts that the checks need."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"summary takes a module, not {type(model).__name__}")
@@ -63,18 +63,18 @@ def summarise(
                 notes.append(f"it fails at {_sizes_text(given)}; these sizes are multiples of {factor}")
                 given, trace, values = even, again, even_values
                 break
-    mishap = None
+    shape_error = None
     if trace.error is not None:
-        mishap = explain(trace.error, model, trace)
+        shape_error = explain(trace.error, model, trace)
         if not keep_going:
-            raise ForwardError(mishap) from trace.error
-    naming = Naming(model, given, trace) if mishap is None else None
+            raise ForwardError(shape_error) from trace.error
+    naming = Naming(model, given, trace) if shape_error is None else None
     rows = _folded(_named(_rows(model, trace, values), naming))
     parameters = list(model.parameters())
     found = Summary(
         name=type(model).__name__,
         inputs=tuple(given.described()),
-        outputs=_named_outputs(trace, naming),
+        outputs=with_names(trace.outputs, naming.of_result() if naming is not None else []),
         rows=tuple(rows),
         trainable=_elements(p for p in parameters if p.requires_grad),
         frozen=_elements(p for p in parameters if not p.requires_grad),
@@ -84,9 +84,9 @@ def summarise(
         computed=trace.computed,
         dims=tuple(given.sizes.items()),
         notes=(*notes, *_notes(model, trace, naming, statistics or compute is True)),
-        mishap=mishap,
+        shape_error=shape_error,
     )
-    return found, ForwardLook(model, given, trace)
+    return found, TracedNetwork(model, given, trace)
 
 
 def _run(
@@ -215,10 +215,6 @@ def _named(rows: list[ModuleRow], naming: Naming | None) -> list[ModuleRow]:
     return [replace(r, outputs=with_names(r.outputs, names.get((r.path, r.call), []))) for r in rows]
 
 
-def _named_outputs(trace: ForwardTrace, naming: Naming | None) -> tuple[TensorInfo, ...]:
-    return with_names(trace.outputs, naming.of_result() if naming is not None else [])
-
-
 def _folded(rows: list[ModuleRow]) -> list[ModuleRow]:
     parents: list[int | None] = []
     last: dict[int, int] = {}  # depth -> row
@@ -237,13 +233,13 @@ def _folded(rows: list[ModuleRow]) -> list[ModuleRow]:
 
 
 def _memory(model: nn.Module, trace: ForwardTrace, optimizer: str) -> NetworkMemory:
-    trained = sum(_bytes(p) for p in model.parameters() if p.requires_grad)
+    trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
     return NetworkMemory(
-        parameters=sum(map(_bytes, model.parameters())),
+        parameters=sum(p.nbytes for p in model.parameters()),
         gradients=trained,
         optimizer=STATES[optimizer] * trained,
         activations=trace.saved,
-        buffers=sum(map(_bytes, model.buffers())),
+        buffers=sum(b.nbytes for b in model.buffers()),
         optimizer_name=_NAMES.get(optimizer, optimizer.replace("adam", "Adam").replace("Adamw", "AdamW")),
     )
 
@@ -267,7 +263,3 @@ def _sizes_text(given: Feed) -> str:
 
 def _elements(tensors: Any) -> int:
     return sum(int(t.numel()) for t in tensors)
-
-
-def _bytes(tensor: Tensor) -> int:
-    return int(tensor.numel()) * tensor.dtype.itemsize

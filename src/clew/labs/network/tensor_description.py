@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from clew.labs.network.tensor_info import dtype_name
-from clew.labs.network.trace.value_statistics import statistics_of
+from clew.labs.network.tensor_info import dtype_name, lacks_values
 from clew.records.network import Statistics
 
 BARS = "▁▂▃▄▅▆▇█"
 BINS = 12
 LARGE = 2_000_000  # elements; a larger tensor is sampled evenly, which takes about 50 ms
 VAST = 1e200
+HUGE = 1e140  # sums of squares of larger values exceed the range of float64
 CHUNK = 4_000_000  # elements that are read at once, so that a large tensor is not copied whole
 
 _plain: dict[str, Any] = {}  # torch's own functions while ours are installed
@@ -146,7 +146,7 @@ class Measured:
 
 def read_values(tensor: Tensor) -> tuple[Tensor | None, str]:
     """The numbers to describe, or None if there are none, and what they are if not the elements."""
-    if tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor":
+    if lacks_values(tensor):
         return None, ""
     if tensor.is_nested:
         parts = [part.detach().flatten() for part in tensor.unbind()]
@@ -251,3 +251,30 @@ def histogram(sample: Tensor) -> str:
     return "".join(
         BARS[level] if count else " " for level, count in zip(levels, counts.tolist(), strict=True)
     )
+
+
+def statistics_of(tensor: Tensor) -> Statistics | None:
+    """None for what has no values or no numbers."""
+    with _disable_current_modes(), torch.no_grad():
+        if tensor.is_complex() or tensor.numel() == 0:
+            return None
+        values = tensor.detach().flatten().to(torch.float64)
+        finite = values[torch.isfinite(values)]
+        lost = values.numel() - finite.numel()
+        if finite.numel() == 0:
+            nan = float("nan")
+            return Statistics(nan, nan, nan, nan, nan, lost)
+        low, high = map(float, finite.aminmax())
+        scale = max(abs(low), abs(high), 1.0)
+        if scale > HUGE:
+            finite = finite / scale
+        else:
+            scale = 1.0
+        return Statistics(
+            median=float(finite.median()) * scale,
+            mean=float(finite.mean()) * scale,
+            std=float(finite.std(correction=0)) * scale,
+            min=low,
+            max=high,
+            nonfinite=lost,
+        )

@@ -29,6 +29,11 @@ def described(tensor: Tensor, requires_grad: bool | None = None) -> TensorInfo:
     )
 
 
+def lacks_values(tensor: Tensor) -> bool:
+    """Whether it has a shape but no values: on the meta device, or fake."""
+    return isinstance(tensor, FakeTensor) or tensor.device.type == "meta"
+
+
 def with_names(tensors: Sequence[TensorInfo], names: Sequence[tuple[str, ...]]) -> tuple[TensorInfo, ...]:
     """The same tensors with these names for their sizes, if every size has one."""
     if len(names) != len(tensors):

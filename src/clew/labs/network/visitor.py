@@ -41,13 +41,16 @@ def visit(
     if isinstance(target, Tensor):
         if inputs:
             raise TypeError("a tensor is already a result: it takes no inputs")
-        found = walk_back(target)
+        found = _walk_back(target)
     elif callable(target):
         model = unwrapped(target) if isinstance(target, nn.Module) else target
         trace = forward(model, inputs, dict(keywords or {}), compute=compute)
         if trace.error is not None:
             raise trace.error
-        found = visited_ops(trace) if level == "op" else visited_calls(trace)
+        if level == "op":
+            found = [_visited_op(op) for op in trace.ops]
+        else:
+            found = [_visited_call(trace, call) for call in trace.calls]
     else:
         raise TypeError(f"visit takes a module, a callable or a tensor, not {type(target).__name__}")
     if visitor is not None:
@@ -56,17 +59,13 @@ def visit(
     return found
 
 
-def visited_ops(trace: ForwardTrace) -> list[Visited]:
-    return [_visited_op(op) for op in trace.ops]
-
-
 def _visited_op(op: Op) -> Visited:
     return Visited(
         index=op.index,
         kind="op",
         type=str(op.function),
-        name=op_name(op),
-        arguments=tuple(arguments_of(op)),
+        name=op_name(op.function),
+        arguments=tuple(_arguments(op)),
         inputs=op.inputs,
         outputs=op.outputs,
         module=op.call.path if op.call is not None else None,
@@ -79,27 +78,22 @@ def _visited_op(op: Op) -> Visited:
     )
 
 
-def op_name(op: Op) -> str:
+def op_name(function: Any) -> str:
     """`add` for `aten.add_.Tensor`."""
-    packet = getattr(op.function, "_overloadpacket", op.function)
+    packet = getattr(function, "_overloadpacket", function)
     return str(getattr(packet, "__name__", packet)).rpartition(".")[2].strip("_")
 
 
-def arguments_of(op: Op) -> list[tuple[str, Any]]:
-    names = argument_names(op.function)
+def _arguments(op: Op) -> list[tuple[str, Any]]:
+    names = _argument_names(op.function)
     more = tuple(f"arg{n}" for n in range(len(names), len(op.args)))
     return [*zip(names + more, op.args, strict=False), *op.kwargs.items()]
 
 
 @lru_cache(maxsize=4096)
-def argument_names(function: Any) -> tuple[str, ...]:
+def _argument_names(function: Any) -> tuple[str, ...]:
     schema = getattr(function, "_schema", None)
     return tuple(a.name for a in schema.arguments) if schema is not None else ()
-
-
-def visited_calls(trace: ForwardTrace) -> list[Visited]:
-    """Module calls in the order in which they began."""
-    return [_visited_call(trace, call) for call in trace.calls]
 
 
 def _visited_call(trace: ForwardTrace, call: ModuleCall) -> Visited:
@@ -116,7 +110,7 @@ def _visited_call(trace: ForwardTrace, call: ModuleCall) -> Visited:
         file=call.file,
         line=call.line,
         feeds_result=feeds(trace, call),
-        sources=tuple(dict.fromkeys(source_call(trace, call, op) for op in call.reads)),
+        sources=tuple(dict.fromkeys(_source_call(trace, call, op) for op in call.reads)),
         flops=call.flops,
         call=call.number,
     )
@@ -130,7 +124,7 @@ def feeds(trace: ForwardTrace, call: ModuleCall) -> bool:
     return any(i == INPUT or trace.ops[i].feeds_result for i in call.makes)
 
 
-def source_call(trace: ForwardTrace, call: ModuleCall, op: int) -> int:
+def _source_call(trace: ForwardTrace, call: ModuleCall, op: int) -> int:
     """The outermost call that produced this op's output and does not contain `call`; INPUT if none does."""
     if op == INPUT:
         return INPUT
@@ -146,7 +140,7 @@ def source_call(trace: ForwardTrace, call: ModuleCall, op: int) -> int:
     return found
 
 
-def walk_back(result: Tensor) -> list[Visited]:
+def _walk_back(result: Tensor) -> list[Visited]:
     """Nodes in forward order: each after all that it depends on. Iterative, so any depth works."""
     if result.grad_fn is None:
         return []

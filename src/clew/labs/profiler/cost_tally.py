@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from clew.labs.profiler.torch_trace.attribution import NS, CostPlace, EventSpan, Traced
+from clew.labs.profiler.torch_trace.attribution import CLEW, NS, CostPlace, EventSpan, Traced
 from clew.labs.profiler.torch_trace.module_scopes import Scope
-from clew.labs.profiler.torch_trace.op_numbers import arguments_of, flops_of, moved_by, shapes_of
+from clew.labs.profiler.torch_trace.roofline import arguments_of, flops_of, moved_by, shapes_of
 from clew.labs.profiler.torch_trace.torch_events import ENGINE, NODE, OP, SCOPE, node_name
 from clew.records.step_costs import FlameFrame
 
 OUTSIDE = "(outside modules)"
 OPTIMIZER = "(optimizer)"
-OURS = "clew"  # the part that is not the program's
 CONVOLUTION = "ConvolutionBackward0"
 BACKWARD_OF_CONVOLUTION = 2.0  # times the operations of its forward, which torch does not count
 
@@ -65,9 +63,9 @@ class CostTally:
     name_of: Callable[[Scope], str]
     modules: dict[str, ModuleTally] = field(default_factory=dict)
     ops: dict[Key, OpTally] = field(default_factory=dict)
-    parts: dict[str, float] = field(default_factory=dict)
     durations: list[float] = field(default_factory=list)  # without Clew's own time
-    by_step: dict[str, list[float]] = field(default_factory=dict)  # the parts of each step
+    by_step: dict[str, list[float]] = field(default_factory=dict)  # parts of each step, from events
+    gap: float = 0.0  # without events: belongs to `rest`
     named_rest: float = 0.0  # of the part `rest`: in some module or op
     tree: _Branch = field(default_factory=_Branch)
 
@@ -79,34 +77,38 @@ class CostTally:
     def left(self) -> float:
         """Seconds in no module, no op and no named part: mostly Python in between."""
         known = sum(tally.self_forward + tally.self_backward for tally in self.modules.values())
-        known += sum(self.parts.get(part, 0.0) for part in ("data", "optimizer"))
+        known += sum(sum(self.by_step.get(part, ())) for part in ("data", "optimizer"))
         return max(sum(self.durations) - known, 0.0)
+
+    @property
+    def rest(self) -> float:
+        """Seconds in the part `rest`."""
+        return sum(self.by_step.get("rest", ())) + self.gap
 
     def add(self, traced: Traced, chosen: set[int]) -> None:
         """The chosen steps of a window, by their position in it."""
         spans = [span for span in traced.spans if span.step in chosen]
-        flops, moved = _numbers(spans)
-        first, before = self.steps, sum(self.parts.values())
+        flops, moved = _flops_and_bytes(spans)
+        first = self.steps
         ours = dict.fromkeys(chosen, 0.0)
         places = {place: first + n for n, place in enumerate(sorted(chosen))}
         for span in spans:
-            ours[span.step] += span.own * NS if span.part == OURS and span.main else 0.0
+            ours[span.step] += span.own * NS if span.part == CLEW and span.main else 0.0
         self.durations += [traced.duration(place) - ours[place] for place in sorted(chosen)]
         for seconds in self.by_step.values():
             seconds += [0.0] * len(chosen)
         keys: dict[int, Key] = {}
         for span, operations, bytes_ in zip(spans, flops, moved, strict=True):
             self._add(span, places[span.step], operations, bytes_, keys)
-        gap = sum(self.durations[first:]) - (sum(self.parts.values()) - before)
-        self._settle(spans, max(gap, 0.0))
+        known = sum(sum(seconds[first:]) for seconds in self.by_step.values())
+        self._settle(spans, max(sum(self.durations[first:]) - known, 0.0))
 
     def _add(self, span: EventSpan, step: int, flops: float, moved: float, keys: dict[int, Key]) -> None:
-        if span.part == OURS:
+        if span.part == CLEW:
             return  # without Clew the step would have been shorter
         seconds = span.own * NS
         backward = span.part == "backward"
         if span.main:
-            self.parts[span.part] = self.parts.get(span.part, 0.0) + seconds
             self.by_step.setdefault(span.part, [0.0] * self.steps)[step] += seconds
             if span.part == "rest" and (span.row.kind == OP or span.place is not None):
                 self.named_rest += seconds
@@ -125,7 +127,8 @@ class CostTally:
             return
         tally = self._module(span.place)
         if backward or flops or moved:
-            for one in {id(t): t for t in self._chain(span.place)}.values():
+            around = [self._module(place) for place in span.place.upwards()]
+            for one in {id(t): t for t in around}.values():
                 one.flops += flops
                 one.moved += moved
                 if backward:
@@ -154,12 +157,6 @@ class CostTally:
         if known is None:
             known = self.modules[name] = ModuleTally(place.scope, len(self.modules))
         return known
-
-    def _chain(self, place: CostPlace) -> Iterator[ModuleTally]:
-        current: CostPlace | None = place
-        while current is not None:
-            yield self._module(current)
-            current = current.parent
 
     def _of_op(
         self,
@@ -194,7 +191,7 @@ class CostTally:
     def _settle(self, spans: list[EventSpan], gap: float) -> None:
         """Time without events is Python; a thread that waits for others does nothing."""
         self.tree.child("rest").own += gap
-        self.parts["rest"] = self.parts.get("rest", 0.0) + gap
+        self.gap += gap
         engine = sum(span.own for span in spans if span.row.kind == ENGINE and span.main) * NS
         elsewhere = sum(s.row.duration for s in spans if s.node is s and not s.main) * NS
         self.tree.child("backward").own -= min(engine, elsewhere)
@@ -203,10 +200,11 @@ class CostTally:
 
     def _branch(self, span: EventSpan) -> _Branch:
         branch = self.tree.child(span.part)
-        for scope in span.place.chain() if span.place is not None else ():
-            name = self.name_of(scope)
+        places = list(span.place.upwards()) if span.place is not None else []
+        for place in reversed(places):
+            name = self.name_of(place.scope)
             branch = branch.child(name)
-            branch.module, branch.scope = name, scope
+            branch.module, branch.scope = name, place.scope
         if span.node is not None and span.part == "backward":
             return branch.child(node_name(span.node.row))
         if span.op is not None and span.row.kind in (OP, NODE):
@@ -236,15 +234,10 @@ def _frame(name: str, branch: _Branch, scale: float, title: Callable[[str, Scope
 
 
 def _is_inside_itself(place: CostPlace) -> bool:
-    above = place.parent
-    while above is not None:
-        if above.scope == place.scope:
-            return True
-        above = above.parent
-    return False
+    return any(around is not place and around.scope == place.scope for around in place.upwards())
 
 
-def _numbers(spans: list[EventSpan]) -> tuple[list[float], list[float]]:
+def _flops_and_bytes(spans: list[EventSpan]) -> tuple[list[float], list[float]]:
     """Operations and bytes of each span, so that they add up to those of the enclosing ops.
 
     Torch counts the operations of some ops, not of the ops they call. The bytes of an op are those of
@@ -273,13 +266,3 @@ def _numbers(spans: list[EventSpan]) -> tuple[list[float], list[float]]:
         if span.node is span and span.op is not None and node_name(span.row) == CONVOLUTION:
             flops[n] += BACKWARD_OF_CONVOLUTION * forward.get(id(span.op), 0.0)
     return flops, moved
-
-
-def typical(traced: Iterable[Traced], chosen: Callable[[Traced], set[int]]) -> tuple[Traced, int] | None:
-    """The step of median length."""
-    steps = [(one.duration(place), n, one, place) for n, one in enumerate(traced) for place in chosen(one)]
-    if not steps:
-        return None
-    middle = statistics.median_low([seconds for seconds, *_ in steps])
-    _, _, one, place = next(entry for entry in steps if entry[0] == middle)
-    return one, place

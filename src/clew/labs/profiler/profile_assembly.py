@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from clew.labs.profiler.memory.growth_watch import GrowthWatch
-from clew.labs.profiler.memory.tensor_memory import TensorMemory
-from clew.labs.profiler.python.stack_flames import (
-    python_flame,
-    seconds_by_kind,
-    share_by_kind,
-    source_lines,
-)
-from clew.labs.profiler.step_parts import Timed, parts_of
+from clew.labs.profiler.memory.tensor_memory import ModuleMemory, TensorMemory
+from clew.labs.profiler.profile_recorder import WindowsSeen
+from clew.labs.profiler.stack_flames import python_flame, share_of_kind, source_lines
+from clew.labs.profiler.stack_kinds import LOGGING, TO_DEVICE
 from clew.labs.profiler.torch_trace.host_syncs import by_mask
-from clew.labs.profiler.torch_trace.roofline import roof
+from clew.labs.profiler.torch_trace.roofline import available_cores, roof
 from clew.labs.profiler.window_contents import WindowReading, read
-from clew.labs.profiler.window_kinds import WindowsSeen
-from clew.records.step_costs import (
-    FlameFrame,
-    LineCost,
-    ModuleCost,
-    PartCost,
-    Profile,
-    Roof,
-    StepMemory,
-    Sync,
-)
+from clew.records.step_costs import PARTS, ModuleCost, PartCost, Profile, StepMemory
 
 MOST_ROWS = 60  # of modules, ops and lines in the log; the file has all
 MOST_NOTES = 20
@@ -39,22 +27,42 @@ LARGEST_TRACE = 20 << 20  # bytes of the compressed trace that is kept
 TRACE = "steps.pt.trace.json.gz"
 CALLS = "python.prof"
 
+Array = npt.NDArray[np.float64]
 
-@dataclass
-class ProfileParts:
-    """Everything that was collected; missing parts keep their defaults."""
 
-    reading: WindowReading = field(default_factory=WindowReading)
-    timed: Timed | None = None
-    logging: float = 0.0  # share of the step
-    lines: tuple[LineCost, ...] = ()
-    syncs: tuple[Sync, ...] = ()
-    python: FlameFrame | None = None
-    memory: StepMemory = field(default_factory=StepMemory)
-    by_module: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # activations, peak
-    roof: Roof | None = None
-    notes: list[str] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
+@dataclass(frozen=True)
+class Timed:
+    """The seconds of each step, whole and by part, as the run's clock has them."""
+
+    steps: npt.NDArray[np.int64]
+    total: Array
+    parts: Mapping[str, Array]
+    batch: Array  # samples
+
+    def without(self, left_out: set[int]) -> Timed:
+        """The same without some steps."""
+        keep = ~np.isin(self.steps, sorted(left_out))
+        parts = {name: values[keep] for name, values in self.parts.items()}
+        return Timed(self.steps[keep], self.total[keep], parts, self.batch[keep])
+
+    def moving(self, name: str, share: float) -> Timed:
+        """Moves a share of every step, now known by name, out of the part `rest`."""
+        if share <= 0:
+            return self
+        before = self.parts.get("rest", np.zeros_like(self.total))
+        moved = np.minimum(self.total * share, before)
+        parts = {**self.parts, "rest": before - moved}
+        parts[name] = self.parts.get(name, np.zeros_like(self.total)) + moved
+        return Timed(self.steps, self.total, parts, self.batch)
+
+    @property
+    def samples_per_second(self) -> float | None:
+        seconds, samples = float(self.total.sum()), float(self.batch.sum())
+        return samples / seconds if seconds > 0 and samples > 0 else None
+
+    def quantile(self, share: float) -> float:
+        """Of the whole steps, in seconds."""
+        return float(np.quantile(self.total, share)) if len(self.total) else 0.0
 
 
 Clock = Callable[[WindowReading], Timed | None]  # the times of the steps, given what the windows show
@@ -73,139 +81,142 @@ def profile_of(
     roof_file: Path,
     notes: Iterable[str] = (),
     folder: Path | None = None,
-    calls: bool = False,
     watch: GrowthWatch | None = None,
     guarded: Guarded = directly,
 ) -> Profile:
     """From windows, clock and samplers to one profile; a part that fails does not affect the others.
 
-    `folder` is where the trace of the steps and, with `calls`, the counted calls are written; without one
-    nothing is. `roof_file` caches this machine's measured peak performance. `watch` knows what grows.
+    `folder` is where the trace of the steps and the counted calls are written; without one nothing is.
+    `roof_file` caches this machine's measured peak performance. `watch` knows what grows.
     """
-    found = ProfileParts(notes=[*notes, *seen.notes])
-    guarded(lambda: _collect_detail(found, seen, roof_file))
-    guarded(lambda: _collect_times(found, clock))
-    guarded(lambda: _collect_python(found, seen))
-    guarded(lambda: _collect_memory(found, seen, watch))
+    assembly = _Assembly(seen, notes)
+    guarded(lambda: assembly.add_detail(roof_file))
+    guarded(assembly.add_syncs)
+    guarded(assembly.add_python)
+    guarded(lambda: assembly.add_times(clock))
+    guarded(lambda: assembly.add_memory(watch))
     if folder is not None:
-        guarded(lambda: _write_trace(found, seen, folder))
-    if folder is not None and calls:
-        guarded(lambda: _write_calls(found, seen, folder))
-    return assemble(found)
+        guarded(lambda: assembly.write_trace(folder))
+        guarded(lambda: assembly.write_calls(folder))
+    return replace(assembly.profile, notes=tuple(dict.fromkeys(assembly.notes))[:MOST_NOTES])
 
 
-def _collect_detail(found: ProfileParts, seen: WindowsSeen, roof_file: Path) -> None:
-    if seen.in_detail:
-        found.roof = roof(roof_file)
-        found.reading = read(seen.in_detail, found.roof)
+class _Assembly:
+    """A profile that is being put together: each method adds one part."""
+
+    def __init__(self, seen: WindowsSeen, notes: Iterable[str]) -> None:
+        self.profile = Profile(threads=torch.get_num_threads(), cores=available_cores(), device=device_name())
+        self.notes = [*notes, *seen.notes]
+        self._seen = seen
+        self._reading = WindowReading()
+        self._logging = 0.0  # share of the step
+
+    def _set(self, **found: Any) -> None:
+        self.profile = replace(self.profile, **found)
+
+    def add_detail(self, roof_file: Path) -> None:
+        if not self._seen.in_detail:
+            return
+        best = roof(roof_file)
+        reading = self._reading = read(self._seen.in_detail, best)
+        self._set(
+            steps=(min(reading.steps), max(reading.steps)) if reading.steps else (0, 0),
+            detailed=len(reading.steps),
+            detailed_step=reading.step,
+            step_median=reading.step,  # unless a clock knows better
+            modules=reading.modules,
+            ops=reading.ops,
+            flame=reading.flame,
+            timeline=reading.timeline,
+            roof=best,
+            unattributed=reading.left,
+        )
+
+    def add_syncs(self) -> None:
+        syncs = self._seen.syncs.found()
+        self._set(syncs=syncs + by_mask(self._seen.in_detail, syncs))
+        self.notes += [self._seen.syncs.note] if self._seen.syncs.note else []
+
+    def add_python(self) -> None:
+        stacks, away = self._seen.stacks, self._seen.syncs.accelerator
+        if stacks is not None:
+            self._set(python=python_flame(stacks), lines=source_lines(stacks, away))
+            self._logging = share_of_kind(LOGGING, stacks, away)
+            self.notes += stacks.notes
+
+    def add_times(self, clock: Clock) -> None:
+        timed, reading = clock(self._reading), self._reading
+        if timed is None or not len(timed.total):
+            return
+        median = timed.quantile(0.5)
+        if reading.to_device and reading.step:
+            timed = timed.moving(TO_DEVICE, reading.to_device / reading.step)
+        timed = timed.moving(LOGGING, self._logging)
+        rest = timed.parts.get("rest")
+        left = 0.0
+        if rest is not None and reading.unnamed:
+            left = float(rest.sum()) * reading.unnamed / float(timed.total.sum())
+            timed = replace(timed, parts={**timed.parts, "rest": rest * (1.0 - reading.unnamed)})
+        self._set(
+            parts=parts_of(timed),
+            step_median=median,
+            step_p95=timed.quantile(0.95),
+            samples_per_second=timed.samples_per_second,
+            unattributed=left * median,
+        )
+
+    def add_memory(self, watch: GrowthWatch | None) -> None:
+        if self._seen.memory:
+            newest = self._seen.memory[-1]
+            self._set(
+                memory=StepMemory(newest.peak, newest.kinds, newest.timeline, newest.root),
+                modules=tuple(_with_memory(self.profile.modules, newest)),
+            )
+        if watch is not None:
+            memory = replace(self.profile.memory, processes=watch.processes(), growth=watch.growth)
+            self._set(memory=memory)
+
+    def write_trace(self, folder: Path) -> None:
+        if not self._seen.in_detail:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / TRACE
+        self._seen.in_detail[-1].save(file)
+        if file.stat().st_size > LARGEST_TRACE:
+            file.unlink()
+            self.notes.append("the trace of the steps was too large to save")
+        else:
+            self._set(files={**self.profile.files, "chrome trace": TRACE})
+
+    def write_calls(self, folder: Path) -> None:
+        if self._seen.calls.write(folder / CALLS):
+            self._set(files={**self.profile.files, "cprofile": CALLS})
 
 
-def _collect_times(found: ProfileParts, clock: Clock) -> None:
-    found.timed = clock(found.reading)
+def parts_of(timed: Timed) -> tuple[PartCost, ...]:
+    """All of `step_costs.PARTS`, in order; they add up to the step."""
+    whole = float(timed.total.sum())
+    return tuple(_part(name, timed, whole) for name in PARTS) if whole > 0 else ()
 
 
-def _collect_python(found: ProfileParts, seen: WindowsSeen) -> None:
-    found.syncs = seen.syncs.found()
-    found.syncs += by_mask(seen.in_detail, found.syncs)
-    found.notes += [seen.syncs.note] if seen.syncs.note else []
-    stacks, away = seen.stacks, seen.syncs.accelerator
-    if stacks is not None:
-        found.python = python_flame(stacks)
-        found.lines = source_lines(stacks, away)
-        found.logging = share_by_kind(seconds_by_kind(stacks, away)).get("logging", 0.0)
-        found.notes += stacks.notes
+def _part(name: str, timed: Timed, whole: float) -> PartCost:
+    values = timed.parts.get(name)
+    if values is None or not len(values):
+        return PartCost(name, 0.0, 0.0, 0.0, len(timed.total))
+    median, p95 = np.quantile(values, [0.5, 0.95])
+    return PartCost(name, float(median), float(p95), float(values.sum()) / whole, len(values))
 
 
-def _collect_memory(found: ProfileParts, seen: WindowsSeen, watch: GrowthWatch | None) -> None:
-    if seen.memory:
-        newest = seen.memory[-1]
-        found.memory = StepMemory(newest.peak, newest.kinds, newest.timeline, newest.root)
-        found.by_module = _memory_by_module(newest, {module.module for module in found.reading.modules})
-    if watch is not None:
-        found.memory = replace(found.memory, processes=watch.processes(), growth=watch.growth)
-
-
-def _memory_by_module(memory: TensorMemory, names: set[str]) -> dict[str, tuple[int, int]]:
-    """Activations and peak of each module, under its name in the profile."""
-    by_module = {}
-    for (root, path), held in memory.modules.items():
+def _with_memory(modules: Sequence[ModuleCost], memory: TensorMemory) -> Iterator[ModuleCost]:
+    """The modules with their activations and peak, found under their names in the profile."""
+    names = {module.module for module in modules}
+    known = {}
+    for (root, path), of_module in memory.modules.items():
         full = f"{root}.{path}" if path else root
-        name = path if path in names and full not in names else full
-        by_module[name] = (held.activations, held.peak)
-    return by_module
-
-
-def _write_trace(found: ProfileParts, seen: WindowsSeen, folder: Path) -> None:
-    if not seen.in_detail:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / TRACE
-    seen.in_detail[-1].save(file)
-    if file.stat().st_size > LARGEST_TRACE:
-        file.unlink()
-        found.notes.append("the trace of the steps was too large to save")
-    else:
-        found.files["chrome trace"] = TRACE
-
-
-def _write_calls(found: ProfileParts, seen: WindowsSeen, folder: Path) -> None:
-    if seen.calls.write(folder / CALLS):
-        found.files["cprofile"] = CALLS
-
-
-def assemble(found: ProfileParts) -> Profile:
-    """One profile from what was collected; nothing is measured here."""
-    reading = found.reading
-    parts, left, median, p95, speed = _of_clock(found)
-    return Profile(
-        steps=(min(reading.steps), max(reading.steps)) if reading.steps else (0, 0),
-        detailed=len(reading.steps),
-        detailed_step=reading.step,
-        step_median=median,
-        step_p95=p95,
-        samples_per_second=speed,
-        parts=parts,
-        modules=tuple(_with_memory(reading.modules, found.by_module)),
-        ops=reading.ops,
-        lines=found.lines,
-        syncs=found.syncs,
-        flame=reading.flame,
-        python=found.python,
-        timeline=reading.timeline,
-        memory=found.memory,
-        roof=found.roof,
-        unattributed=left,
-        threads=torch.get_num_threads(),
-        cores=available_cores(),
-        device=device_name(),
-        notes=tuple(dict.fromkeys(found.notes))[:MOST_NOTES],
-        files=dict(found.files),
-    )
-
-
-def _of_clock(found: ProfileParts) -> tuple[tuple[PartCost, ...], float, float, float, float | None]:
-    """Parts, what is left over, median, p95 and samples per second."""
-    timed, reading = found.timed, found.reading
-    if timed is None or not len(timed.total):
-        return (), reading.left, reading.step, 0.0, None
-    median = timed.quantile(0.5)
-    if reading.to_device and reading.step:
-        timed = timed.moving("to device", reading.to_device / reading.step)
-    timed = timed.moving("logging", found.logging)
-    rest = timed.parts.get("rest")
-    left = 0.0
-    if rest is not None and reading.unnamed:
-        left = float(rest.sum()) * reading.unnamed / float(timed.total.sum())
-        timed = replace(timed, parts={**timed.parts, "rest": rest * (1.0 - reading.unnamed)})
-    return parts_of(timed), left * median, median, timed.quantile(0.95), timed.samples_per_second
-
-
-def _with_memory(
-    modules: Iterable[ModuleCost], by_module: Mapping[str, tuple[int, int]]
-) -> Iterable[ModuleCost]:
+        known[path if path in names and full not in names else full] = of_module
     for module in modules:
-        activations, peak = by_module.get(module.module, (0, 0))
-        yield replace(module, activations=activations, peak=peak)
+        found = known.get(module.module, ModuleMemory())
+        yield replace(module, activations=found.activations, peak=found.peak)
 
 
 def trimmed(profile: Profile) -> Profile:
@@ -223,14 +234,6 @@ def trimmed(profile: Profile) -> Profile:
         timeline=(),
         memory=replace(profile.memory, timeline=(), root=None),
     )
-
-
-def available_cores() -> int:
-    """The cores this process may run on."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):
-        return os.cpu_count() or 1
 
 
 def device_name() -> str:

@@ -1,4 +1,7 @@
-"""Opens and closes the windows of a run as scheduled, and reports every step to them.
+"""Opens and closes the windows of a run: a few short ones, spread over a run of unknown length.
+
+After a warm-up comes a round of windows, one of each kind, repeated at growing distances. A short
+round runs at the very beginning, for scripts that end before the warm-up does.
 
 A window is anything with `start(step)`, `mark(step)` and `stop(whole)`; at most one is open. Everything
 here is called between two steps, on the training thread.
@@ -7,15 +10,103 @@ here is called between two steps, on the training thread.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
 
-from clew.labs.profiler.window_schedule import CALLS, DETAIL, MEMORY, Schedule
+from clew.hooks.entry.guard import Guard
+from clew.hooks.steps.watcher import Watcher
 
+WARM_UP = 5  # steps, of a run whose length is not known
+WARM_UP_SHARE = 0.1  # of a run whose length is known
+MOST_WARM_UP = 50
+EARLY = 1  # the step of the early round: the first step does one-time work
+GROWTH = 8  # factor by which the distance between rounds grows
+DETAIL_SECONDS = 2.0  # seconds that a detailed window takes, at most
+STACKS_SECONDS = 1.0  # seconds that stacks are sampled for, at least
+MOST_STACK_STEPS = 400
+UNRECORDED = 10  # steps after a detailed window in which nothing is recorded: these are timed
+
+DETAIL, STACKS, WATCH, MEMORY, CALLS = "detail", "stacks", "watch", "memory", "calls"
 # These use torch's profiler. Between two of them a step must pass: a range that was entered under one and
 # is left under the next (an optimizer's step, in which we are called) writes into memory that is gone.
 TRACED = (DETAIL, MEMORY)
+
+
+@dataclass
+class Schedule:
+    """Which window comes next, when, and how long it is."""
+
+    rounds: int
+    steps: int  # of a window, if they are short enough
+    kinds: tuple[str, ...] = (DETAIL, STACKS, WATCH, MEMORY)
+    known: int | None = None  # steps of the whole run
+    warm: bool = True  # False: nothing to wait for
+    _queue: list[tuple[int, str, bool]] = field(default_factory=list)  # not before this step, kind, early
+
+    def __post_init__(self) -> None:
+        warm_up = self._warm_up() if self.warm else 0
+        if warm_up > EARLY:
+            self._queue += [(EARLY, kind, True) for kind in self.kinds]
+        for start in self._starts(warm_up):
+            self._queue += [(start, kind, False) for kind in self.kinds]
+
+    def _warm_up(self) -> int:
+        if self.known is None:
+            return WARM_UP
+        return max(min(int(self.known * WARM_UP_SHARE), MOST_WARM_UP), min(WARM_UP, self.known // 3))
+
+    def _starts(self, warm_up: int) -> list[int]:
+        if self.known is not None:
+            return [warm_up + (self.known - warm_up) * n // self.rounds for n in range(self.rounds)]
+        return [max(warm_up, 1) * GROWTH**n if n else warm_up for n in range(self.rounds)]
+
+    @property
+    def next(self) -> int:
+        """The first step at which a window may begin."""
+        return self._queue[0][0] if self._queue else sys.maxsize
+
+    def take(self, step: int, seconds: float) -> tuple[str, int, bool] | None:
+        """A window that begins with this step: its kind, its steps, and whether it is an early one."""
+        if self.kind(step) is None:
+            return None
+        _, kind, early = self._queue.pop(0)
+        return kind, 1 if early else self.length(kind, seconds), early
+
+    def kind(self, step: int) -> str | None:
+        """The kind of window that would begin with this step."""
+        while self._queue and self._is_past(step):
+            self._queue.pop(0)
+        return self._queue[0][1] if self._queue and step >= self._queue[0][0] else None
+
+    def closed(self, kind: str, early: bool, step: int) -> None:
+        """A window ended before this step. Some steps are always left to be timed after it."""
+        if kind == DETAIL and not early and self._queue:
+            first, following, is_early = self._queue[0]
+            self._queue[0] = max(first, step + UNRECORDED), following, is_early
+
+    def drop(self, kind: str) -> None:
+        """No more windows of this kind."""
+        self._queue = [entry for entry in self._queue if entry[1] != kind]
+
+    def _is_past(self, step: int) -> bool:
+        """An early window that comes after the end of the warm-up."""
+        first, _, early = self._queue[0]
+        main = next((start for start, _, e in self._queue if not e), sys.maxsize)
+        return early and step >= main and first < main
+
+    def length(self, kind: str, seconds: float) -> int:
+        """The number of steps of a window, given the duration of a step."""
+        if kind == MEMORY:
+            return 1
+        if seconds <= 0:
+            return self.steps
+        if kind == STACKS:
+            return min(max(math.ceil(STACKS_SECONDS / seconds), self.steps, 1), MOST_STACK_STEPS)
+        return max(min(self.steps, int(DETAIL_SECONDS / seconds)), 1)
 
 
 class Window(Protocol):
@@ -31,8 +122,20 @@ class Window(Protocol):
     def stop(self, whole: bool) -> None: ...
 
 
+@contextlib.contextmanager
+def off_the_clock(watcher: Watcher, guard: Guard) -> Iterator[None]:
+    """Work between two steps that belongs to no step, and is not part of the budget."""
+    began = perf_counter()
+    try:
+        yield
+    finally:
+        if not watcher.machine.light.telling:  # otherwise a probe is around us, and books this soon
+            guard.seconds -= perf_counter() - began
+        watcher.clock.restart()
+
+
 class Skipped(Exception):  # noqa: N818 - says why a window was not opened
-    """Not now; the next one may be opened."""
+    """This window is not opened; a later one may be."""
 
 
 class Windows:
@@ -41,7 +144,7 @@ class Windows:
     def __init__(
         self,
         schedule: Schedule,
-        make: Mapping[str, Callable[[bool], Window]],
+        make: Callable[[str, bool], Window],  # of this kind; an early one?
         failed: Callable[[str, Exception], None],
     ) -> None:
         self.schedule = schedule
@@ -49,17 +152,13 @@ class Windows:
         self._kind, self._early = "", False
         self.due = schedule.next - 1
         self.notes: list[str] = []
-        self.looked_at: set[int] = set()  # steps that were in some window
-        self.slowed: set[int] = set()  # those that take longer for it
+        self.profiled: set[int] = set()  # steps that were in some window
+        self.slowed: set[int] = set()  # those of them that take longer for it
         self._make = make
         self._open: Window | None = None
         self._ends = 0
-        self._told: tuple[int, float] | None = None
+        self._reported: tuple[int, float] | None = None
         self._seconds = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        return self._open is not None
 
     def is_near(self, step: int) -> bool:
         """Whether the step after this one will, or may, be in a window."""
@@ -78,13 +177,13 @@ class Windows:
         again = was_open and self._kind in TRACED and self.schedule.kind(step) in TRACED
         if self._open is None and not again:
             self._begin(step)
-        self._told = (step, perf_counter())
+        self._reported = (step, perf_counter())
         self.due = step + 1 if self._open is not None else max(self.schedule.next - 1, step + 1)
 
     def _time(self, step: int) -> None:
         """How long a step takes now, from one report to the next."""
-        if self._told is not None and step > self._told[0]:
-            self._seconds = (perf_counter() - self._told[1]) / (step - self._told[0])
+        if self._reported is not None and step > self._reported[0]:
+            self._seconds = (perf_counter() - self._reported[1]) / (step - self._reported[0])
 
     def _begin(self, step: int) -> None:
         taken = self.schedule.take(step, self._seconds)
@@ -93,7 +192,7 @@ class Windows:
         self._kind, steps, self._early = taken
         self._ends = step + steps
         try:
-            window = self._make[self._kind](self._early)
+            window = self._make(self._kind, self._early)
             window.start(step)
         except Skipped as skipped:
             self.notes += [str(skipped)] if str(skipped) else []
@@ -104,7 +203,7 @@ class Windows:
             self._note(step)
 
     def _note(self, step: int) -> None:
-        self.looked_at.add(step)
+        self.profiled.add(step)
         if self._kind in (*TRACED, CALLS):
             self.slowed.add(step)
 

@@ -1,4 +1,4 @@
-"""Reads recorded windows: attributes their events, adds them up, and returns the plain data of `costs`."""
+"""Reads recorded windows: attributes their events and adds them up, as plain data of `step_costs`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.labs.profiler.cost_tally import CostTally, ModuleTally, typical
+from clew.labs.profiler.cost_tally import CostTally, ModuleTally
 from clew.labs.profiler.torch_trace.attribution import NS, EventSpan, Traced, attribute
 from clew.labs.profiler.torch_trace.kineto_window import TraceDetail
 from clew.labs.profiler.torch_trace.module_scopes import Scope
@@ -27,7 +27,7 @@ from clew.records.step_costs import PARTS, FlameFrame, ModuleCost, OpCost, Roof
 
 MOST_OPS = 2_000
 MOST_TIMELINE = 1_500
-HELD_UP = 3.0  # times the usual length: the machine, not the program, made the step long
+DELAYED = 3.0  # times the median length: the machine, not the program, made the step long
 BRIEF = 0.0005  # of the step: shorter events are left out of the timeline
 
 
@@ -37,7 +37,6 @@ class WindowReading:
 
     steps: tuple[int, ...] = ()  # their numbers
     step: float = 0.0  # mean length
-    parts: dict[str, float] = field(default_factory=dict)
     durations: tuple[float, ...] = ()  # of each step
     by_step: dict[str, tuple[float, ...]] = field(default_factory=dict)  # and its parts
     modules: tuple[ModuleCost, ...] = ()
@@ -47,49 +46,45 @@ class WindowReading:
     left: float = 0.0  # in no module, no op and no named part
     to_device: float = 0.0
     unnamed: float = 0.0  # share of the part `rest` that no op and no module accounts for
-    events: int = 0
 
 
 def read(details: Sequence[TraceDetail], best: Roof | None = None) -> WindowReading:
     """All windows together; steps that include an evaluation count only if there are no others."""
-    windows, copied, events = [], 0.0, 0
+    windows, copied = [], 0.0
     for detail in details:
         raw = detail.events()
-        events += len(raw)
         traced = attribute(rows_of(raw), detail.table)
         if traced is not None:
             windows.append(traced)
             copied += sum(ns for at, ns in device_copies(raw) if _in_steps(at, traced)) * NS
     chosen = [_chosen(traced, windows) for traced in windows]
     if not any(chosen):
-        return WindowReading(events=events)
-    tally = CostTally(_naming(windows))
+        return WindowReading()
+    tally = CostTally(_ScopeNames(windows))
     for traced, places in zip(windows, chosen, strict=True):
         if places:
             tally.add(traced, places)
     numbers = [t.steps[p] for t, places in zip(windows, chosen, strict=True) for p in sorted(places)]
-    return _reading(tally, windows, numbers, copied, events, best)
+    return _reading(tally, windows, numbers, copied, best)
 
 
 def _reading(
-    tally: CostTally, windows: list[Traced], numbers: list[int], copied: float, events: int, best: Roof | None
+    tally: CostTally, windows: list[Traced], numbers: list[int], copied: float, best: Roof | None
 ) -> WindowReading:
     count = tally.steps
-    middle = typical(windows, lambda traced: _chosen(traced, windows))
+    middle = _typical(windows)
     return WindowReading(
         steps=tuple(numbers),
         step=statistics.fmean(tally.durations),
-        parts={name: seconds / count for name, seconds in tally.parts.items()},
         durations=tuple(tally.durations),
         by_step={name: tuple(seconds) for name, seconds in _with_rest(tally).items()},
         modules=_modules(tally, best),
         ops=_ops(tally, best),
-        flame=tally.flame(PARTS, _title_of),
+        flame=tally.flame(PARTS, _module_title),
         timeline=tuple(timeline(*middle, tally)) if middle is not None else (),
         left=tally.left / count,
         to_device=copied / count,
-        unnamed=max(1.0 - tally.named_rest / tally.parts["rest"], 0.0) if tally.parts.get("rest") else 0.0,
-        events=events,
+        unnamed=max(1.0 - tally.named_rest / tally.rest, 0.0) if tally.rest else 0.0,
     )
 
 
@@ -101,7 +96,7 @@ def _with_rest(tally: CostTally) -> dict[str, list[float]]:
     return {**others, "rest": rest}
 
 
-def _title_of(name: str, scope: Scope) -> str:
+def _module_title(name: str, scope: Scope) -> str:
     if not name:
         return scope.kind or scope.root
     return f"{name} ({scope.kind})" if scope.kind else name
@@ -118,13 +113,23 @@ def _chosen(traced: Traced, windows: list[Traced]) -> set[int]:
     chosen = every - traced.evaluating if others else every
     if others:
         lengths = [t.duration(p) for t in windows for p in range(len(t.steps)) if p not in t.evaluating]
-        limit = HELD_UP * statistics.median(lengths)
+        limit = DELAYED * statistics.median(lengths)
         chosen = {place for place in chosen if traced.duration(place) <= limit}
     return chosen
 
 
-class _naming:  # noqa: N801 - a function with state
-    """Modules by their path, prefixed with the model's name if there are several."""
+def _typical(windows: list[Traced]) -> tuple[Traced, int] | None:
+    """The step of median length."""
+    steps = [(one.duration(place), one, place) for one in windows for place in _chosen(one, windows)]
+    if not steps:
+        return None
+    middle = statistics.median_low([seconds for seconds, *_ in steps])
+    _, one, place = next(entry for entry in steps if entry[0] == middle)
+    return one, place
+
+
+class _ScopeNames:
+    """Names modules by their path, prefixed with the model's name if there are several models."""
 
     def __init__(self, windows: list[Traced]) -> None:
         scopes = {span.place.scope for traced in windows for span in traced.spans if span.place is not None}
@@ -139,7 +144,7 @@ class _naming:  # noqa: N801 - a function with state
         return name
 
     def _make(self, scope: Scope) -> str:
-        full = f"{scope.root}.{scope.path}" if scope.path else scope.root
+        full = scope.full_name
         if scope.evaluates:
             return f"{full} without gradients"
         if not scope.trains:
@@ -216,7 +221,7 @@ def timeline(traced: Traced, place: int, tally: CostTally) -> list[dict[str, Any
         shown = [s for s in shown if s.row.duration > limit]
     return [
         {
-            "name": _title(span),
+            "name": _span_title(span),
             "start": (span.row.start - began) * NS,
             "duration": span.row.duration * NS,
             "lane": "main" if span.main else f"thread {span.row.thread}",
@@ -231,7 +236,7 @@ def _is_outer(span: EventSpan) -> bool:
     return span.row.kind != OP or (span.op is span and span.node is None)
 
 
-def _title(span: EventSpan) -> str:
+def _span_title(span: EventSpan) -> str:
     if span.row.kind == NODE:
         return node_name(span.row)
     if span.row.kind == SCOPE and span.place is not None:

@@ -7,13 +7,12 @@ Enter at `replay_alarm.py`. May import: records, measure, hooks, labs.snapshot.
 - `layer_lens`: the coarse lens: checks only the inputs and outputs of modules, at a fraction of the cost
 - `loss_gradients`: computes the gradients of a loss without storing them in `.grad`
 - `microscope`: checks every operation of a step, forward and backward, as it runs
-- `nan_reasons`: why an operation gives NaN or infinity, in a plain sentence, with the usual fix
-- `numerics_report`: checks every operation or layer on request, and reports what was not finite
-- `numerics_window`: traces numerics from one step to another and records what is found
+- `nan_reasons`: why an operation gives NaN or infinity, in one sentence, with a fix
+- `numerics_report`: checks every operation or layer on request, in a `with` block or in some steps of a run,
+  and reports what was not finite
 - `replay_alarm`: from a sentinel's alarm to a culprit: keeps the step, replays it and records the result
-- `replayed_calls`: calls the models of a replay with the arguments and random state of the original calls
 - `step_replay`: replays a step with every operation checked, before its parameters change
-- `tensor_provenance`: did a tensor enter the step as data, or did the program compute it before the
-  replayed part?
+- `tensor_provenance`: where the tensors of a replayed step come from: the user's names for them, and what
+  computed them
 - `repro/`: a step that went wrong, saved to a folder that runs on its own
 """

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from clew.labs.replay.microscope import NonFiniteEvent
-from clew.labs.snapshot.finite_values import MOST_ELEMENTS, bad_indices, dense, element
-from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.nonfinite_values import MOST_ELEMENTS, Culprit, bad_indices, dense, element
 
 CASTS = frozenset({"cast", "copy"})  # elementwise, though torch does not mark them so
 FIRST_TWO = frozenset({"conv", "einsum"})  # operations whose factors come first
@@ -102,12 +101,12 @@ def _largest_factors(event: NonFiniteEvent, index: tuple[int, ...]) -> list[str]
         ]
     else:
         return []
-    told = [
+    parts_reached = [
         f"{what} of input {n} reaches {float(t.abs().max()):.4g}"
         for n, (what, t) in zip(numbers, parts, strict=False)
         if t.numel()
     ]
-    return [f"there, {', '.join(told)}"] if told else []
+    return [f"there, {', '.join(parts_reached)}"] if parts_reached else []
 
 
 def _with_samples(made: Culprit, event: NonFiniteEvent, batch: int | None) -> Culprit:

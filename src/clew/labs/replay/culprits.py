@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
 from clew.labs.replay.bad_elements import with_elements
-from clew.labs.replay.microscope import BATCH, CONSTANT, MADE, PARAMETER, Microscope, NonFiniteEvent, Source
+from clew.labs.replay.microscope import (
+    BATCH,
+    CONSTANT,
+    MADE,
+    PARAMETER,
+    Microscope,
+    NonFiniteEvent,
+    OpSpot,
+    Source,
+)
 from clew.labs.replay.nan_reasons import explain
-from clew.labs.snapshot.finite_values import bad_indices, bad_rows, dense, stats_of
-from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.nonfinite_values import Culprit, bad_indices, bad_rows, dense, kind_in_words, stats_of
 from clew.labs.snapshot.users_step.replay_lines import code_at
+from clew.records.codec import json_float
 
 MOST_SUSPECTS = 16  # that are described
 MOST_TRIALS = 4  # each costs a run of the step
@@ -20,10 +30,8 @@ _CLEAN = "clean the data; this finds the samples: torch.isfinite(x).flatten(1).a
 _SINCE_WHEN = "check how it was created or loaded, and its last updates: torch.isfinite(parameter).all()"
 _HIDDEN = (
     "the value itself never reached the loss (a where or mask hid it), but its gradient did: 0 times "
-    "infinity "
-    "is NaN. Make the argument safe before the operation: torch.log(torch.where(ok, x, 1.0))"
+    "infinity is NaN. Make the argument safe before the operation: torch.log(torch.where(ok, x, 1.0))"
 )
-
 
 Mended = frozenset[Source]
 
@@ -36,14 +44,10 @@ class Suspect:
     culprit: Culprit
 
 
-def culprit_of(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> Culprit | None:
-    """What made these tensors (the loss, or the gradients) non-finite: the first possible cause."""
-    found = suspects(scope, tensors, batch)
-    return found[0].culprit if found else None
+def find_suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> list[Suspect]:
+    """What may have made these tensors (the loss, or the gradients) non-finite.
 
-
-def suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> list[Suspect]:
-    """The earliest first, one per source; a constant only if there is nothing else.
+    The earliest first, one per source; a constant only if there is nothing else.
 
     Values are tracked by tensor, not by element, so some of several sources may be harmless.
     """
@@ -60,7 +64,7 @@ def suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = N
     return described
 
 
-def guilty(found: Sequence[Suspect], still_bad: Callable[[Mended], bool]) -> Culprit | None:
+def pick_culprit(found: Sequence[Suspect], still_bad: Callable[[Mended], bool]) -> Culprit | None:
     """The first that spoils the result alone: `still_bad` tests this in a run with the others mended.
 
     The -inf of a mask that a program computes, `torch.log(keep)`, is harmless: with everything else mended
@@ -77,11 +81,11 @@ def _others(event: NonFiniteEvent, events: Sequence[NonFiniteEvent]) -> list[str
     """A note if several sources came together."""
     places = {
         (e.spot.op, e.spot.line[1]): None
-        for e in sorted(events, key=lambda e: e.index)
+        for e in events
         if e.kind == MADE and e.spot.op and (e.spot.op, e.spot.line) != (event.spot.op, event.spot.line)
     }
-    told = [f"{op} on line {line}" if line else op for op, line in list(places)[:3]]
-    return [f"later in the step these also produced non-finite values: {', '.join(told)}"] if told else []
+    others = [f"{op} on line {line}" if line else op for op, line in list(places)[:3]]
+    return [f"later in the step these also produced non-finite values: {', '.join(others)}"] if others else []
 
 
 def describe(
@@ -120,25 +124,26 @@ def _from_outside(event: NonFiniteEvent, batch: int | None) -> Culprit:
     indices, count = bad_indices(event.output)
     rows = bad_rows(event.output) if batch and event.output.shape[:1] == (batch,) else ()
     values = dense(event.output)
-    kind = "NaN" if event.result == "nan" else "infinite values"
+    kind = kind_in_words(event.result)
     if event.kind == BATCH:
         which = f" in sample{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}" if rows else ""
         feature = f", feature {', '.join(map(str, indices[0][1:]))}" if len(indices[0]) > 1 and rows else ""
         why, fix = f"the batch itself contains {kind}: {event.label}{which}{feature}", _CLEAN
     else:
         why, fix = f"the parameter {event.label} already contained {kind} when the step began", _SINCE_WHEN
-    used = event.spot if event.kind == PARAMETER else None
+    # A parameter is reported where it was first used; for a batch that line says nothing.
+    used = event.spot if event.kind == PARAMETER else OpSpot("", None, None, (None, None), 0)
     return Culprit(
         phase=event.kind,
         op=event.label,
         result=event.result,
         why=why,
         fix=fix,
-        module=used.module if used else None,
-        root=used.root if used else None,
-        file=used.line[0] if used else None,
-        line=used.line[1] if used else None,
-        code=code_at(used.line) if used else None,
+        module=used.module,
+        root=used.root,
+        file=used.line[0],
+        line=used.line[1],
+        code=code_at(used.line),
         inputs=(stats_of(event.label, event.output),),
         elements=indices,
         element_values=tuple(float(values[i]) for i in indices if not values.is_complex()),
@@ -159,9 +164,19 @@ def _with_notes(made: Culprit, event: NonFiniteEvent, scope: Microscope, hides: 
         return made
     hidden = any(
         e.phase == "forward"
-        and e.kind == "made"
+        and e.kind == MADE
         and e.spot.line == event.spot.line
         and e.spot.op == event.spot.op
         for e in scope.events
     )
     return replace(made, notes=(*made.notes, _HIDDEN)) if hidden else made
+
+
+def culprit_fields(culprit: Culprit) -> dict[str, Any]:
+    """A culprit as the fields of its fact (`CulpritFact`, `TracedFact`): JSON has no NaN and no infinity."""
+    values = asdict(culprit)
+    values["element_values"] = tuple(map(json_float, culprit.element_values))
+    values["sentence"] = culprit.sentence
+    for row in values["inputs"]:
+        row["min"], row["max"] = json_float(row["min"]), json_float(row["max"])
+    return values

@@ -13,8 +13,15 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from clew.labs.snapshot.finite_values import bad_indices, bad_rows, is_bad, result_kind, stats_of
-from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.nonfinite_values import (
+    Culprit,
+    bad_indices,
+    bad_rows,
+    is_bad,
+    kind_in_words,
+    result_kind,
+    stats_of,
+)
 from clew.labs.snapshot.op_recorder import ModulePaths, module_hooks
 from clew.labs.snapshot.users_step.replay_lines import Line, code_at, in_replay, line_now
 from clew.measure.nested_tensors import tensors_in
@@ -50,14 +57,14 @@ class LayerLens:
         if self._anonymous and outermost and not self._paths.knows(module):
             self._paths.add(type(module).__name__, module)
         if outermost and not self._again:
-            self._look_at_inputs(args)
+            self._check_inputs(args)
         self._running.append(NestedCall(module, None if outermost else self._running[-1]))
 
-    def _look_at_inputs(self, args: Any) -> None:
+    def _check_inputs(self, args: Any) -> None:
         for number, tensor in enumerate(tensors_in(args)):
             if is_bad(tensor) and not any(tensor is known for known in self._known):
                 self._known.append(tensor)
-                kind = "NaN" if result_kind(tensor) == "nan" else "infinite values"
+                kind = kind_in_words(result_kind(tensor))
                 indices, count = bad_indices(tensor)
                 self.culprits.append(
                     Culprit(
@@ -176,7 +183,7 @@ class NestedCall:
     inputs: list[Tensor] = field(default_factory=list)
     line: Line = (None, None)
     bad_inside: bool = False  # a submodule returned something non-finite
-    handed: tuple[NestedCall, Tensor] | None = None  # the first submodule to get it, and its input
+    handed: tuple[NestedCall, Tensor] | None = None  # the first submodule with a bad input, and that input
     finite_gradients: bool = False  # reached its outputs
     bad_gradient: bool = False  # reached an output, or was produced in it or in a submodule
 

@@ -13,15 +13,10 @@ _REENTRANT = "CheckpointFunction"  # runs a backward of its own inside, which `a
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
-def gradients(loss: Tensor, parameters: Sequence[Tensor], others: Iterable[Tensor] = ()) -> list[Tensor]:
-    """Those of the parameters that have any; `others` as below."""
-    return [g for g in each_gradient(loss, parameters, others) if g is not None]
-
-
 def each_gradient(
     loss: Tensor, parameters: Sequence[Tensor], others: Iterable[Tensor] = ()
 ) -> list[Tensor | None]:
-    """One for each parameter. `others` are leaves that a `backward()` would give gradients too."""
+    """The gradient of each parameter. `others` are leaves that a `backward()` would give gradients too."""
     nodes = list(_nodes(loss))
     if not any(_REENTRANT in str(node.name()) for node in nodes):
         return list(torch.autograd.grad(loss, parameters, allow_unused=True))

@@ -16,16 +16,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.snapshot.finite_values import can_be_bad, dense, has_nan, is_bad, result_kind
-from clew.labs.snapshot.inplace_writes import overwrites
-from clew.labs.snapshot.op_names import is_custom, node_name, op_name
-from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
+from clew.labs.snapshot.inplace_writes import memory_key, overwrites
+from clew.labs.snapshot.nonfinite_values import can_be_bad, dense, has_nan, is_bad, result_kind
+from clew.labs.snapshot.op_recorder import (
+    UNINITIALISED,
+    ModulePaths,
+    OpCall,
+    OpRecorder,
+    is_custom,
+    node_name,
+    op_name,
+)
 from clew.labs.snapshot.users_step.replay_lines import Line, called_by_clew, line_now
 from clew.measure.nested_tensors import tensors_in
 
 MADE, CONSTANT, BATCH, PARAMETER = "made", "constant", "batch", "parameter"
 MOST_EVENTS = 400  # a broken net produces as many as it has operations
-UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "_unsafe_view"}
+_NOT_CHECKED = {*UNINITIALISED, "_unsafe_view"}
 PICKS = {"nll_loss"}  # reads single elements: a constant -inf that it picks is no longer a mask
 
 
@@ -90,7 +97,7 @@ class Microscope(OpRecorder):
         roots: dict[str, nn.Module] | None = None,
         before_write: Callable[[Tensor], None] | None = None,
         *,
-        finds_roots: bool = False,
+        live: bool = False,
         mended: frozenset[Source] = frozenset(),
     ) -> None:
         super().__init__(self._about_to_write)
@@ -107,11 +114,9 @@ class Microscope(OpRecorder):
             for kind, named in ((PARAMETER, top.named_parameters()), (CONSTANT, top.named_buffers())):
                 self.name_tensors(kind, [(prefix + name, tensor) for name, tensor in named])
         self._own: set[int] = set()
-        self._keep_what_was = before_write
-        self._mended = (
-            mended  # sources of non-finite values that are made finite, to see what happens without them
-        )
-        self._among_users = finds_roots  # in the user's own run, not in a replay
+        self._save = before_write
+        self._mended = mended  # sources whose values are made finite, to see what happens without them
+        self._live = live  # in the user's own run, not in a replay
         self._given: _Given | None = None  # of the running op
 
     # -- what is known beforehand --
@@ -119,17 +124,19 @@ class Microscope(OpRecorder):
     def name_tensors(self, kind: str, named: Sequence[tuple[str, Tensor]]) -> None:
         """Name the tensors that come from outside, so that a bad one can be reported by name."""
         for name, tensor in named:
-            self._known[_key(tensor)] = (kind, name, tensor)
+            self._known[memory_key(tensor)] = (kind, name, tensor)
 
-    def knows(self, tensor: Tensor) -> bool:
-        """Whether it has a name, or shares memory with a tensor that has one."""
-        return _key(tensor) in self._known
+    def name_batch(self, named: Sequence[tuple[str, Tensor]]) -> None:
+        """Name the bad tensors of a batch, unless they share memory with a tensor that has a name."""
+        for name, tensor in named:
+            if is_bad(tensor) and memory_key(tensor) not in self._known:
+                self.name_tensors(CONSTANT if is_mask(tensor) else BATCH, [(name, tensor)])
 
     def mend_what_is_known(self) -> None:
         """Make the selected outside tensors finite; `before_write` must save their contents."""
         for kind, name, tensor in self._known.values():
-            if (kind, "", "", (None, None), name) in self._mended and self._keep_what_was is not None:
-                self._keep_what_was(tensor)
+            if (kind, "", "", (None, None), name) in self._mended and self._save is not None:
+                self._save(tensor)
                 mend(tensor)
 
     # -- modules --
@@ -137,15 +144,15 @@ class Microscope(OpRecorder):
     def entered(self, module: nn.Module, args: Any) -> None:
         if len(self.modules) > 1:
             return
-        if self._among_users and not self._paths.knows(module):
+        if self._live and not self._paths.knows(module):
             self._paths.add(type(module).__name__, module)
-        first = next((t for t in tensors_in(args) if t.dim()), None)
-        self.batch = self.batch if first is None else len(first)
+        rows = batch_size(args)
+        self.batch = self.batch if rows is None else rows
 
     # -- operations --
 
     def wants(self, func: Any) -> bool:
-        return not (self._among_users and called_by_clew())
+        return not (self._live and called_by_clew())
 
     def before_op(self, op: OpCall) -> None:
         targets, overwritten = op.writes, overwrites(op.func)
@@ -162,19 +169,19 @@ class Microscope(OpRecorder):
         )
 
     def _about_to_write(self, tensor: Tensor) -> None:
-        if self._keep_what_was is not None and _key(tensor) not in self._own:
-            self._keep_what_was(tensor)
+        if self._save is not None and memory_key(tensor) not in self._own:
+            self._save(tensor)
 
     def after_op(self, op: OpCall) -> None:
         given, self._given = self._given, None
         assert given is not None
-        keys = {_key(t) for t in given.inputs}
+        keys = {memory_key(t) for t in given.inputs}
         for output in op.outputs or op.writes:
-            key = _key(output)
+            key = memory_key(output)
             fresh = key not in keys
             if fresh:
                 self._own.add(key)
-            if str(op.func._schema.name)[6:] in UNINITIALISED:
+            if str(op.func._schema.name)[6:] in _NOT_CHECKED:
                 continue
             if not is_bad(output):
                 if fresh or _covers(output):
@@ -195,7 +202,7 @@ class Microscope(OpRecorder):
         scalars = tuple(float(a) for a in op.args if isinstance(a, (int, float)) and not isinstance(a, bool))
         picked = given.inner in PICKS and harmless
         if bad and not (harmless and (makes_nan or picked)):
-            self._taint[_key(output)] = origins | self._taint_left(output, before)
+            self._taint[memory_key(output)] = origins | self._taint_left(output, before)
             return
         constant = not bad and (any(s - s != 0.0 for s in scalars) or not inputs)
         kind = CONSTANT if constant and not has_nan(output) else MADE
@@ -204,10 +211,10 @@ class Microscope(OpRecorder):
             return
         seen = tuple(given.kept.get(id(t), t) for t in op.inputs)
         made = self._event(kind, given.phase, spot, given.inner, seen, output, scalars, origins)
-        self._taint[_key(output)] = made | (origins if kind == CONSTANT else frozenset())
+        self._taint[memory_key(output)] = made | (origins if kind == CONSTANT else frozenset())
 
     def _taint_left(self, output: Tensor, before: dict[int, bool]) -> Origins:
-        return self._taint.get(_key(output), frozenset()) if before.get(id(output)) else frozenset()
+        return self._taint.get(memory_key(output), frozenset()) if before.get(id(output)) else frozenset()
 
     def _event(
         self,
@@ -243,20 +250,20 @@ class Microscope(OpRecorder):
 
     def _origins_of_input(self, tensor: Tensor, spot: OpSpot) -> Origins:
         """Where a bad input comes from; one that nothing here produced comes from outside."""
-        known = self._taint.get(_key(tensor))
+        known = self._taint.get(memory_key(tensor))
         if known:
             return known
-        kind, label, tensor = self._known.get(_key(tensor), (CONSTANT, "an earlier tensor", tensor))
+        kind, label, tensor = self._known.get(memory_key(tensor), (CONSTANT, "an earlier tensor", tensor))
         if kind == CONSTANT and has_nan(tensor):
             kind = MADE
         used = OpSpot("", spot.module, spot.root, spot.line, 0)  # first used there
         made = self._event(kind, "forward", used, "", (), tensor, label=label)
-        self._taint[_key(tensor)] = made
+        self._taint[memory_key(tensor)] = made
         return made
 
     def origins_of(self, tensor: Tensor) -> list[NonFiniteEvent]:
         """The events that made a bad tensor bad, in order of time."""
-        return [self.events[i] for i in sorted(self._taint.get(_key(tensor), frozenset()))]
+        return [self.events[i] for i in sorted(self._taint.get(memory_key(tensor), frozenset()))]
 
     # -- where we are --
 
@@ -264,7 +271,7 @@ class Microscope(OpRecorder):
         name = op_name(func)
         node: Any = torch._C._current_autograd_node()
         if node is not None and not (torch.is_grad_enabled() and self.modules):
-            return self._spot_of_node(node, name), "backward", name
+            return self._spot_of_node(node), "backward", name
         line = line_now()
         if node is None:  # else a checkpointed part runs for the second time
             self.calls[name, line] += 1
@@ -274,7 +281,7 @@ class Microscope(OpRecorder):
         self._spots.setdefault(torch._C._autograd._get_sequence_nr() - 1, spot)
         return spot, "forward", name
 
-    def _spot_of_node(self, node: Any, name: str) -> OpSpot:
+    def _spot_of_node(self, node: Any) -> OpSpot:
         known = self._spots.get(node._sequence_nr())
         op = node_name(node)
         if is_custom(node):
@@ -286,19 +293,22 @@ class Microscope(OpRecorder):
         return OpSpot(op, known.module, known.root, known.line, known.number)
 
 
+def batch_size(arguments: Any) -> int | None:
+    """The rows of the first tensor that has any."""
+    first = next((t for t in tensors_in(arguments) if t.dim()), None)
+    return None if first is None else len(first)
+
+
+def is_mask(tensor: Tensor) -> bool:
+    """Only zeros and -infinities: written on purpose, to be added to scores."""
+    return not has_nan(tensor) and bool(((tensor == 0) | torch.isneginf(tensor)).all())
+
+
 def mend(tensor: Tensor) -> None:
     """Replace non-finite elements with ones: an ordinary number for all that follows."""
     with torch.no_grad():
         values = dense(tensor)
         values.masked_fill_(~torch.isfinite(values), 1.0)
-
-
-def _key(tensor: Tensor) -> int:
-    """A key that identifies one piece of memory."""
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):  # sparse tensors have none
-        return -id(tensor)
 
 
 def _covers(tensor: Tensor) -> bool:

@@ -1,7 +1,7 @@
-"""Why an operation gives NaN or infinity, in a plain sentence, with the usual fix.
+"""Why an operation gives NaN or infinity, in one sentence, with a fix.
 
 One row for each way to fail: the operation, the direction, what must be true of its inputs, the
-sentence and the usual fix. The first row that fits is used.
+sentence and the fix. The first row that fits is used.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from torch import Tensor
 from clew.labs.replay.bad_elements import PRODUCTS as CONTRACTIONS
 from clew.labs.replay.bad_elements import factors, is_elementwise
 from clew.labs.replay.microscope import NonFiniteEvent
-from clew.labs.snapshot.finite_values import dense, element
+from clew.labs.snapshot.nonfinite_values import dense, element
 
 BOTH = ("forward", "backward")
 
 
-class OpLook:
-    """An event's inputs at the elements of the result that are bad."""
+class FailedOp:
+    """An operation that failed: its inputs at the elements of the result that are bad."""
 
     def __init__(self, event: NonFiniteEvent) -> None:
         self.event = event
@@ -85,7 +85,7 @@ class Reason:
 
     ops: tuple[str, ...]
     phases: tuple[str, ...]
-    fits: Callable[[OpLook], bool]
+    fits: Callable[[FailedOp], bool]
     why: str
     fix: str
 
@@ -109,42 +109,42 @@ def _small(values: Tensor) -> Tensor:
     return values.abs() < 1e-30
 
 
-def _zero_divisor(look: OpLook) -> bool:
-    if len(look.inputs) > 1:
-        return look.any(1, _zero)
-    return any(s == 0 for s in look.scalars)
+def _zero_divisor(op: FailedOp) -> bool:
+    if len(op.inputs) > 1:
+        return op.any(1, _zero)
+    return any(s == 0 for s in op.scalars)
 
 
-def _both_zero(look: OpLook) -> bool:
-    return _zero_divisor(look) and look.any(0, _zero) and look.event.result == "nan"
+def _both_zero(op: FailedOp) -> bool:
+    return _zero_divisor(op) and op.any(0, _zero) and op.event.result == "nan"
 
 
-def _overflows(look: OpLook) -> bool:
-    return look.event.result == "inf" or bool(torch.isinf(look.output).any())
+def _overflows(op: FailedOp) -> bool:
+    return op.event.result == "inf" or bool(torch.isinf(op.output).any())
 
 
-def _masked_row(look: OpLook) -> bool:
-    return any(bool(torch.isneginf(t).any()) for t in look.inputs)
+def _masked_row(op: FailedOp) -> bool:
+    return any(bool(torch.isneginf(t).any()) for t in op.inputs)
 
 
-def _one_element(look: OpLook) -> bool:
-    return bool(look.inputs) and look.inputs[0].numel() <= max(look.output.numel(), 1)
+def _one_element(op: FailedOp) -> bool:
+    return bool(op.inputs) and op.inputs[0].numel() <= max(op.output.numel(), 1)
 
 
-def _empty(look: OpLook) -> bool:
-    return bool(look.inputs) and look.inputs[0].numel() == 0
+def _empty(op: FailedOp) -> bool:
+    return bool(op.inputs) and op.inputs[0].numel() == 0
 
 
-def _any_zero(look: OpLook) -> bool:
-    return any(look.any(n, _small) for n in range(len(look.inputs))) or any(s == 0 for s in look.scalars)
+def _any_zero(op: FailedOp) -> bool:
+    return any(op.any(n, _small) for n in range(len(op.inputs))) or any(s == 0 for s in op.scalars)
 
 
-def _has_infinity(look: OpLook) -> bool:
-    return any(bool(torch.isinf(t).any()) for t in look.inputs if t.is_floating_point())
+def _has_infinity(op: FailedOp) -> bool:
+    return any(bool(torch.isinf(t).any()) for t in op.inputs if t.is_floating_point())
 
 
-def _no_nan_in(look: OpLook) -> bool:
-    return look.event.result == "nan"
+def _gives_nan(op: FailedOp) -> bool:
+    return op.event.result == "nan"
 
 
 def _forward(*ops: str) -> dict[str, tuple[str, ...]]:
@@ -253,7 +253,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         **_forward("nll_loss"),
-        fits=_no_nan_in,
+        fits=_gives_nan,
         why="the mean over no targets is 0 / 0: all are ignored (ignore_index), or the batch is empty",
         fix="skip batches without a target, or use reduction='sum' and divide by a count of at least 1",
     ),
@@ -354,7 +354,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         **_backward("mul"),
-        fits=lambda k: _has_infinity(k),
+        fits=_has_infinity,
         why="0 times infinity is NaN",
         fix="use torch.where with safe arguments instead of multiplying by a mask",
     ),
@@ -370,15 +370,15 @@ _EXP_LIMITS = {
 
 def explain(event: NonFiniteEvent) -> tuple[str, str]:
     """Why, and what to do about it."""
-    look = OpLook(event)
+    op = FailedOp(event)
     words = {
         "op": event.spot.op,
-        "dtype": look.dtype,
-        "limit": look.limit,
-        "largest": look.largest(),
-        "highest": look.highest(),
-        "wider": look.wider,
-        "exp_limit": _EXP_LIMITS.get(look.dtype, ""),
+        "dtype": op.dtype,
+        "limit": op.limit,
+        "largest": op.largest(),
+        "highest": op.highest(),
+        "wider": op.wider,
+        "exp_limit": _EXP_LIMITS.get(op.dtype, ""),
     }
     if event.spot.custom is not None:
         what = "backward" if event.phase == "backward" else "forward"
@@ -388,16 +388,16 @@ def explain(event: NonFiniteEvent) -> tuple[str, str]:
             f"check {name}.{what} where its input is 0 or very large; torch.autograd.gradcheck helps",
         )
     for reason in REASONS:
-        if event.phase in reason.phases and event.spot.op in reason.ops and reason.fits(look):
+        if event.phase in reason.phases and event.spot.op in reason.ops and reason.fits(op):
             return reason.why.format(**words), reason.fix.format(**words)
-    why, fix = _in_general(event, look)
+    why, fix = _in_general(event, op)
     return why, fix.format(**words)
 
 
-def _in_general(event: NonFiniteEvent, look: OpLook) -> tuple[str, str]:
+def _in_general(event: NonFiniteEvent, op: FailedOp) -> tuple[str, str]:
     if event.result == "inf":
-        why = f"the result is more than {look.dtype} can hold ({look.limit:.5g})"
+        why = f"the result is more than {op.dtype} can hold ({op.limit:.5g})"
         return why, _HIGH_VALUES
     inner = f" ({event.inner_op} in it)" if event.phase == "backward" else ""
-    why = f"finite inputs, up to {look.largest():.4g} in size, give NaN{inner}"
+    why = f"finite inputs, up to {op.largest():.4g} in size, give NaN{inner}"
     return why, "check the inputs below: one of them is outside the domain of this operation"

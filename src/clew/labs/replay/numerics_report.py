@@ -9,10 +9,12 @@ from typing import Any
 from torch import nn
 
 from clew.hooks.collect_layers.trained_models import unwrap
-from clew.labs.replay.culprits import describe
+from clew.hooks.entry.sink import Sink
+from clew.labs.replay.culprits import culprit_fields, describe
 from clew.labs.replay.layer_lens import LayerLens
 from clew.labs.replay.microscope import CONSTANT, Microscope
-from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.nonfinite_values import Culprit
+from clew.records.facts.nan_facts import TracedFact
 
 LEVELS = ("op", "layer")
 
@@ -51,7 +53,7 @@ class NumericsTrace:
         roots = {} if model is None else {type(unwrap(model)).__name__: unwrap(model)}
         self._kinds = {kind for kind, wanted in (("nan", nan), ("inf", inf)) if wanted}
         self._allow = (allow,) if isinstance(allow, str) else tuple(site for site in allow if site)
-        self._lens: Any = LayerLens(roots) if level == "layer" else Microscope(roots, finds_roots=True)
+        self._lens: Any = LayerLens(roots) if level == "layer" else Microscope(roots, live=True)
 
     def __enter__(self) -> NumericsTrace:
         self._lens.__enter__()
@@ -84,6 +86,42 @@ class NumericsTrace:
             site in exact or path.startswith(f"{site}.") or (":" in site and place.endswith(site))
             for site in self._allow
         )
+
+
+class TraceWindow:
+    """Traces the steps of a run from one to another, and records what is found."""
+
+    def __init__(self, sink: Sink, level: str, first: int, last: int | None) -> None:
+        self._sink = sink
+        self._trace = NumericsTrace(None, nan=True, inf=True, level=level, allow=())
+        self._first, self._last = first, last
+        self._inside = False
+        self._steps: list[int] = []  # that are recorded
+
+    def step_begins(self, step: int) -> None:
+        """Between two steps, on the training thread."""
+        wanted = self._first <= step and (self._last is None or step <= self._last)
+        if wanted and not self._inside:
+            self._trace.__enter__()
+        elif self._inside and not wanted:
+            self._trace.__exit__(None, None, None)
+        if self._inside:
+            self._write(step - 1)
+        self._inside = wanted
+
+    def close(self, step: int) -> NumericsReport:
+        """The run is over, or Clew must remove itself from torch."""
+        if self._inside:
+            self._trace.__exit__(None, None, None)
+            self._inside = False
+            self._write(step)
+        return NumericsReport(self._trace.report().culprits[: len(self._steps)], tuple(self._steps))
+
+    def _write(self, step: int) -> None:
+        culprits = self._trace.report().culprits
+        for culprit in culprits[len(self._steps) :]:
+            TracedFact(**culprit_fields(culprit)).write(self._sink, step)
+            self._steps.append(step)
 
 
 def as_text(culprit: Culprit) -> str:

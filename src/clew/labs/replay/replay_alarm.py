@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerState
-from clew.hooks.steps.nonfinite_alarm import nonfinite_names
-from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.step_machine import distributed
+from clew.labs.replay.culprits import culprit_fields
 from clew.labs.replay.step_replay import ReplayAnswer, answer
-from clew.labs.snapshot.held_step import Autocast, Culprit, HeldStep, RootCall
+from clew.labs.snapshot.nonfinite_values import NonFiniteStep, RootCall
+from clew.labs.snapshot.snapshot import Autocast
 from clew.labs.snapshot.users_step.loss_origin import frame_of, returned_from
 from clew.labs.snapshot.users_step.replay_lines import Line
 from clew.measure.rng import Rng
-from clew.records.codec import json_float
 from clew.records.facts.nan_facts import CulpritFact
 
 if TYPE_CHECKING:
@@ -33,40 +33,30 @@ class Alarm:
         self._watcher = watcher
         self._found = False
         self._replays = 0
-        self.listeners: list[Callable[[HeldStep, ReplayAnswer], None]] = []
+        self.listeners: list[Callable[[NonFiniteStep, ReplayAnswer], None]] = []
 
     def __call__(self, where: str, step: int, state: OptimizerState | None) -> None:
         if self._found or self._replays >= MOST_REPLAYS:
             return
         self._replays += 1
         held = hold(self._watcher, where, step, state)
-        with unwatched(self._watcher):
+        with self._watcher.machine.unwatched():
             found = ReplayAnswer(None, SEVERAL) if distributed() else answer(held)
             self._found = found.culprit is not None
-            self._watcher.sink.fact(CulpritFact.fact_kind, step, to_fact(where, found))
+            culprit_fact(where, found).write(self._watcher.sink, step)
             for listener in self.listeners:
                 listener(held, found)
         held.frame = held.delivered = None
 
 
-def to_fact(where: str, found: ReplayAnswer) -> dict[str, Any]:
-    """The fact `culprit`; without one, why."""
+def culprit_fact(where: str, found: ReplayAnswer) -> CulpritFact:
+    """What a replay found; without a culprit, why."""
     if found.culprit is None:
-        return {"where": where, "found": False, "reason": found.reason, "computed": found.computed}
-    return {"where": where, "found": True, **plain(found.culprit)}
+        return CulpritFact(where, reason=found.reason, computed=found.computed)
+    return CulpritFact(where, found=True, **culprit_fields(found.culprit))
 
 
-def plain(culprit: Culprit) -> dict[str, Any]:
-    """A culprit as plain JSON data."""
-    data = culprit.to_json()
-    data["sentence"] = culprit.sentence
-    data["element_values"] = [json_float(v) for v in culprit.element_values]
-    for row in data["inputs"]:
-        row["min"], row["max"] = json_float(row["min"]), json_float(row["max"])
-    return data
-
-
-def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) -> HeldStep:
+def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) -> NonFiniteStep:
     """What still exists of the running step."""
     holding: Holding = watcher.holding
     everything = [pair for s in watcher.optimizers.states for pair in s.named]
@@ -74,7 +64,7 @@ def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) 
     enabled, dtype = holding.autocast
     calls = [_root_call(watcher, *call) for call in holding.calls]
     frame, line = where_running(holding.line)
-    return HeldStep(
+    return NonFiniteStep(
         step=step,
         where=where,
         calls=calls,
@@ -86,7 +76,6 @@ def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) 
         backward_at=line,
         micro_batch=_micro_batch(watcher),
         parameters=[(p, name.full) for p, name in named],
-        bad_parameters=tuple(nonfinite_names(named, gradients=True)) if where == "gradient" else (),
         optimised=frozenset(id(p) for p, _ in everything),
         measured={
             name.full: seen for _, name in everything if (seen := watcher.parameters.seen(name)) is not None

@@ -7,7 +7,6 @@ backward are then one piece. If that is not possible, the model alone is run aga
 from __future__ import annotations
 
 import ast
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,25 +14,24 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from clew.hooks.collect_layers.trained_models import unwrap
-from clew.hooks.steps.replay_inputs import DERIVED
-from clew.labs.replay.culprits import Mended, Suspect, guilty, suspects
-from clew.labs.replay.loss_gradients import gradients
-from clew.labs.replay.microscope import BATCH, CONSTANT, PARAMETER, Microscope
-from clew.labs.replay.replayed_calls import SameCalls
-from clew.labs.replay.tensor_provenance import computed_by, variable_tensors
-from clew.labs.snapshot.finite_values import can_be_bad, has_nan, is_bad
-from clew.labs.snapshot.held_step import Culprit, HeldStep
+from clew.hooks.steps.replay_inputs import DERIVED, has_graph, same_state
+from clew.labs.replay.culprits import Mended, Suspect, find_suspects, pick_culprit
+from clew.labs.replay.loss_gradients import each_gradient
+from clew.labs.replay.microscope import BATCH, PARAMETER, Microscope, batch_size
+from clew.labs.replay.tensor_provenance import computed_by, name_of, named_inputs
+from clew.labs.snapshot.nonfinite_values import Culprit, NonFiniteStep, is_bad, kind_in_words
 from clew.labs.snapshot.snapshot import snapshot
-from clew.labs.snapshot.users_step.loss_origin import user_frames
+from clew.labs.snapshot.time_limit import first_line
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe_to_put_back
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
 from clew.measure.nested_tensors import tensors_in
+from clew.measure.rng import Rng
 
-MOST_FRAMES = 4  # functions whose variables may name a tensor
 _EAGER = "the compiled model was replayed without the compiler"
 _MADE_SO = "check its initialisation, or the loaded values: torch.isfinite(parameter).all()"
 _UPDATED = "lower the learning rate or clip the gradient; with Adam keep eps above 0"
@@ -49,21 +47,16 @@ class ReplayAnswer:
     computed: bool = False  # the non-finite value is known to be computed by the program, not data
 
 
-def replay(held: HeldStep) -> Culprit | None:
-    """The first operation that produced a non-finite value, or None if the replay shows none."""
-    return answer(held).culprit
-
-
-def answer(held: HeldStep) -> ReplayAnswer:
-    """Like `replay`, and why there is no culprit."""
-    outside = _bad_from_outside(held)
-    if outside is not None:
-        return outside
+def answer(held: NonFiniteStep) -> ReplayAnswer:
+    """The first operation that produced a non-finite value; if the replay shows none, why."""
+    obstacle = _obstacle(held)
+    if obstacle:
+        return ReplayAnswer(None, obstacle)
     made, refused = recipe_for(held)
     return _Replay(held, made, refused).answer() if made or held.calls else ReplayAnswer(None, refused)
 
 
-def recipe_for(held: HeldStep) -> tuple[Recipe | None, str]:
+def recipe_for(held: NonFiniteStep) -> tuple[Recipe | None, str]:
     """The statements that computed the loss; without them, why not."""
     if held.frame is None or held.backward_at[1] is None:
         return None, "the function that called backward() is gone"
@@ -73,17 +66,18 @@ def recipe_for(held: HeldStep) -> tuple[Recipe | None, str]:
         return None, str(error)
 
 
-def _bad_from_outside(held: HeldStep) -> ReplayAnswer | None:
+def _obstacle(held: NonFiniteStep) -> str:
+    """Why such a step is never replayed; empty if it can be tried."""
     if any(type(p) not in (Tensor, nn.Parameter) for c in held.calls for p in c.module.parameters()):
-        return ReplayAnswer(None, "the parameters are spread over several processes")
+        return "the parameters are spread over several processes"
     if any(p.device.type != "cpu" for p, _ in held.parameters):
-        return ReplayAnswer(None, "on an accelerator a step is not replayed")
-    return None
+        return "on an accelerator a step is not replayed"
+    return ""
 
 
 @dataclass(frozen=True)
-class FoundCulprit:
-    """The result of one run."""
+class ReplayRun:
+    """The result of replaying the step once."""
 
     bad: list[Tensor]
     loss: float | None = None
@@ -95,7 +89,7 @@ class FoundCulprit:
 class _Replay:
     """Replays one step as often as needed to find what is to blame."""
 
-    def __init__(self, held: HeldStep, made: Recipe | None, refused: str) -> None:
+    def __init__(self, held: NonFiniteStep, made: Recipe | None, refused: str) -> None:
         self._held = held
         self._made = made
         self._refused = refused
@@ -105,7 +99,7 @@ class _Replay:
     def answer(self) -> ReplayAnswer:
         try:
             found = self._once()
-            culprit = guilty(found.suspects, lambda mended: bool(self._once(mended).bad))
+            culprit = pick_culprit(found.suspects, lambda mended: bool(self._once(mended).bad))
         except _FailedError as error:
             return ReplayAnswer(None, str(error))
         if culprit is None:
@@ -114,29 +108,30 @@ class _Replay:
             statement = computed_by(culprit.op, self._held.frame, self._held.backward_at[1], self._made)
             if statement is not None:
                 return ReplayAnswer(None, self._not_covered(culprit, statement), computed=True)
-        return ReplayAnswer(self._told(culprit, found))
+        return ReplayAnswer(self._with_notes(culprit, found))
 
-    def _once(self, mended: Mended = frozenset()) -> FoundCulprit:
+    def _once(self, mended: Mended = frozenset()) -> ReplayRun:
         """Run the step; `mended` values are made finite on the way."""
         held, made = self._held, self._made
         with snapshot(self._owners(), rng=held.rng, autocast=held.autocast) as journal:
             scope = Microscope(self._roots, journal.note, mended=mended)
             calls = SameCalls(held)
             calls.install()
-            _name_tensors(scope, held, made)
+            scope.name_batch(named_inputs(held, made))
             scope.mend_what_is_known()
             names = dict(made.namespace) if made else {}
             try:
                 with scope:
-                    found = _recipe_again(held, made, scope) if made else _models_again(held, scope)
+                    found = _recipe_again(held, made) if made else _models_again(held)
             except Exception as error:  # the user's code may fail in any way the second time
-                raise _FailedError(f"replaying the step failed ({_first_line(error)})") from error
+                reason = shortened(first_line(error), 200)
+                raise _FailedError(f"replaying the step failed ({reason})") from error
             finally:
                 if made:
                     made.namespace.clear()
                     made.namespace.update(names)
-            batch = _batch_size(held) or scope.batch
-            who = suspects(scope, found.bad, batch) if found.bad and not mended else []
+            batch = batch_size([(c.args, c.kwargs) for c in held.calls]) or scope.batch
+            who = find_suspects(scope, found.bad, batch) if found.bad and not mended else []
             drawn = calls.drawn_anew()
         if not calls.all_seen and held.rng.torch is not None:
             drawn = ["torch"]
@@ -155,7 +150,7 @@ class _Replay:
 
     # -- in words --
 
-    def _why_nothing(self, found: FoundCulprit) -> str:
+    def _why_nothing(self, found: ReplayRun) -> str:
         reason = found.reason or "replaying the step gave finite values"
         if self._refused:
             reason = f"{reason}; the code of the loss was not replayed: {self._refused}"
@@ -173,10 +168,10 @@ class _Replay:
         )
 
     def _changed(self) -> str:
-        names = dict.fromkeys(_name_of(t, self._held) for t in self._held.changed)
+        names = dict.fromkeys(name_of(t, self._held) for t in self._held.changed)
         return f"{', '.join(names)} was changed in place after the model got it"
 
-    def _told(self, culprit: Culprit, found: FoundCulprit) -> Culprit:
+    def _with_notes(self, culprit: Culprit, found: ReplayRun) -> Culprit:
         held = self._held
         notes = list(culprit.notes)
         if any(type(c.module).__name__ == "OptimizedModule" for c in held.calls):
@@ -203,12 +198,8 @@ class _FailedError(Exception):
     """The user's code did not run a second time."""
 
 
-def _first_line(error: Exception) -> str:
-    return shortened((str(error).splitlines() or [type(error).__name__])[0], 200)
-
-
 def shortened(text: str, most: int) -> str:
-    """Cut between words."""
+    """The text, cut between words if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[:most].rpartition(' ')[0] or text[:most]} …"
 
 
@@ -216,13 +207,12 @@ def _drawn(generators: Sequence[str]) -> str:
     return f"random numbers of {' and '.join(generators)} were used, whose state was not saved"
 
 
-def since_when(culprit: Culprit, held: HeldStep) -> Culprit:
+def since_when(culprit: Culprit, held: NonFiniteStep) -> Culprit:
     """For a parameter that was not finite when the step began: which update broke it, as far as known."""
-    kind = "NaN" if culprit.result == "nan" else "infinite values"
-    told = f"the parameter {culprit.op} already contained {kind}"
+    known = f"the parameter {culprit.op} already contained {kind_in_words(culprit.result)}"
     seen = held.measured.get(culprit.op)
     if not is_optimised(culprit.op, held):
-        why = f"{told}, and no optimizer updates it: it was created or loaded that way"
+        why = f"{known}, and no optimizer updates it: it was created or loaded that way"
         return replace(culprit, why=why, fix=_MADE_SO)
     if held.step == 0 or seen == (0, False):
         why = f"the parameter {culprit.op} was non-finite before the first step"
@@ -233,11 +223,11 @@ def since_when(culprit: Culprit, held: HeldStep) -> Culprit:
             when = f"an update before step {seen[0]}"
         elif seen[0] == held.step - 1:
             when = "the last update"
-        return replace(culprit, why=f"{told}: {when} produced them", fix=_UPDATED, by_update=True)
-    return replace(culprit, why=f"{told} when the step began; it is unknown since when")
+        return replace(culprit, why=f"{known}: {when} produced them", fix=_UPDATED, by_update=True)
+    return replace(culprit, why=f"{known} when the step began; it is unknown since when")
 
 
-def is_optimised(name: str, held: HeldStep) -> bool:
+def is_optimised(name: str, held: NonFiniteStep) -> bool:
     """Whether a parameter, as the microscope names it, belongs to an optimizer."""
     for root, module in held.roots.items():
         for path, parameter in unwrap(module).named_parameters():
@@ -246,82 +236,110 @@ def is_optimised(name: str, held: HeldStep) -> bool:
     return False
 
 
-def _recipe_again(held: HeldStep, made: Recipe, scope: Microscope) -> FoundCulprit:
+def _recipe_again(held: NonFiniteStep, made: Recipe) -> ReplayRun:
     loss = made.run()
     if not isinstance(loss, Tensor) or loss.numel() != 1:
-        return FoundCulprit([], reason="the loss is not a single number")
+        return ReplayRun([], reason="the loss is not a single number")
     value = float(loss.detach())
     if is_bad(loss):
-        return FoundCulprit([loss], value)
+        return ReplayRun([loss], value)
     if held.where == "loss":
-        return FoundCulprit([], value, "replaying the step gave a finite loss")
-    return FoundCulprit(_bad_gradients(loss, held, made), value)
+        return ReplayRun([], value, "replaying the step gave a finite loss")
+    return ReplayRun(_bad_gradients(loss, held, made), value)
 
 
-def _bad_gradients(loss: Tensor, held: HeldStep, made: Recipe) -> list[Tensor]:
+def _bad_gradients(loss: Tensor, held: NonFiniteStep, made: Recipe) -> list[Tensor]:
     known = {id(p): p for p, _ in held.parameters if p.requires_grad}
     for module in [*(c.module for c in held.calls), *held.roots.values()]:
         known.update((id(p), p) for p in module.parameters() if p.requires_grad)
     others = [t for t in made.namespace.values() if isinstance(t, Tensor) and t.requires_grad]
     others += [p for m in made.namespace.values() if isinstance(m, nn.Module) for p in m.parameters()]
-    return [g for g in gradients(loss, list(known.values()), others) if is_bad(g)]
+    found = each_gradient(loss, list(known.values()), others)
+    return [gradient for gradient in found if gradient is not None and is_bad(gradient)]
 
 
-def _models_again(held: HeldStep, scope: Microscope) -> FoundCulprit:
+def _models_again(held: NonFiniteStep) -> ReplayRun:
     bad: list[Tensor] = []
     for call in held.calls:
         if any(leaf is DERIVED for leaf in tree_leaves((call.args, call.kwargs))):
             continue  # its input was made by another model
         output = unwrap(call.module)(*call.args, **call.kwargs)
         bad += [t for t in tensors_in(output) if is_bad(t)]
-    return FoundCulprit(bad, reason="" if bad else "the model's own forward is finite in the replay")
+    return ReplayRun(bad, reason="" if bad else "the model's own forward is finite in the replay")
 
 
 BOUNDARIES.update((_recipe_again.__code__, _models_again.__code__))
-
-
-def _name_tensors(scope: Microscope, held: HeldStep, made: Recipe | None) -> None:
-    """Name the batch's tensors for the microscope: by argument, or by the user's variable."""
-    given = [t for call in held.calls for t in tensors_in((call.args, call.kwargs))]
-    named = [(_name_of(t, held), t) for t in given if t.grad_fn is None]
-    named += [(n, t) for n, t in _variables(held) if t.grad_fn is None and not t.requires_grad]
-    if made is not None:
-        named += [
-            (n, t) for n, t in variable_tensors(made.namespace) if t.grad_fn is None and not t.requires_grad
-        ]
-    for name, tensor in named:
-        if can_be_bad(tensor) and is_bad(tensor) and not scope.knows(tensor):
-            scope.name_tensors(CONSTANT if is_mask(tensor) else BATCH, [(name, tensor)])
-
-
-def _variables(held: HeldStep) -> list[tuple[str, Tensor]]:
-    """The variables of the function that calls `backward()`, then of its callers."""
-    frames = itertools.islice(user_frames(held.frame), MOST_FRAMES)
-    return [pair for frame in frames for pair in variable_tensors(frame.f_locals)]
-
-
-def _name_of(tensor: Tensor, held: HeldStep) -> str:
-    """The user's name for it, or for the tensor it was cut from; else its position in the arguments."""
-    variables = _variables(held)
-    same = [name for name, other in variables if other is tensor]
-    same += [name for name, other in variables if other is tensor._base]
-    for call in held.calls:
-        given = enumerate(tensors_in((call.args, call.kwargs)))
-        same += [f"input[{number}]" for number, other in given if other is tensor]
-    return same[0] if same else "a tensor"
-
-
-def is_mask(tensor: Tensor) -> bool:
-    """Only zeros and -infinities: written on purpose, to be added to scores."""
-    return not has_nan(tensor) and bool(((tensor == 0) | torch.isneginf(tensor)).all())
-
-
-def _batch_size(held: HeldStep) -> int | None:
-    first = next((t for c in held.calls for t in tensors_in((c.args, c.kwargs)) if t.dim()), None)
-    return int(first.shape[0]) if first is not None else None
 
 
 def _same(again: float | None, before: float | None) -> bool:
     if again is None or before is None or again == before:
         return True
     return not math.isfinite(again) and not math.isfinite(before)
+
+
+class SameCalls:
+    """Calls the models of a replay with the arguments and random state of the original calls.
+
+    A script may draw its batch in the same statement that calls the model. Run again, that would be
+    another batch, so the model's original arguments are kept. `all_seen` is set once each model was
+    called as often as originally.
+    """
+
+    def __init__(self, held: NonFiniteStep) -> None:
+        self._held = held
+        self._waiting = list(held.calls)
+        self._since: Rng | None = None  # state of the generators when the first model was called
+
+    def install(self) -> None:
+        """The snapshot that keeps the modules' attributes removes the hooks."""
+        for module in {id(c.module): unwrap(c.module) for c in self._held.calls}.values():
+            module.register_forward_pre_hook(self._called, with_kwargs=True)
+
+    @property
+    def all_seen(self) -> bool:
+        return not self._waiting
+
+    def drawn_anew(self) -> list[str]:
+        """The generators that were drawn from although their state in the step is not known."""
+        if self._since is None:
+            return []
+        now = Rng.take()
+        pairs = (
+            (name, getattr(self._since, name), getattr(now, name)) for name in ("torch", "numpy", "python")
+        )
+        drawn = [name for name, old, new in pairs if old is not None and not same_state(old, new)]
+        return [name for name in drawn if getattr(self._held.rng, name) is None]
+
+    def _called(self, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        call = next((c for c in self._waiting if unwrap(c.module) is module), None)
+        if call is None:
+            return None
+        self._waiting.remove(call)
+        if self._since is None:
+            self._held.rng.put()
+            self._since = Rng.take()
+        same: tuple[Any, Any] = merged((call.args, call.kwargs), (args, kwargs))
+        return same
+
+
+def merged(held: Any, given: Any) -> Any:
+    """The kept arguments, except for tensors that this run computed itself: they carry its graph or NaN."""
+    old, shape = tree_flatten(held)
+    new, other = tree_flatten(given)
+    if shape != other:
+        return given
+    pairs = zip(old, new, strict=True)
+    return tree_unflatten(
+        [n if o is DERIVED or has_graph((o,)) or _is_the_same(o, n) else o for o, n in pairs], shape
+    )
+
+
+def _is_the_same(old: Any, new: Any) -> bool:
+    """Whether this run has computed exactly the same values."""
+    if not isinstance(old, Tensor) or not isinstance(new, Tensor) or old is new:
+        return False
+    alike = old.shape == new.shape and old.dtype == new.dtype and old.layout == new.layout == torch.strided
+    if not alike or old.requires_grad != new.requires_grad:
+        return False
+    with _disable_current_modes(), torch.no_grad():
+        return bool(((old == new) | ((old != old) & (new != new))).all())

@@ -1,8 +1,9 @@
-"""Did a tensor enter the step as data, or did the program compute it before the replayed part?"""
+"""Where the tensors of a replayed step come from: the user's names for them, and what computed them."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
@@ -10,8 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from clew.labs.snapshot.finite_values import is_bad
-from clew.labs.snapshot.users_step.loss_origin import where_made
+from clew.labs.snapshot.nonfinite_values import NonFiniteStep, is_bad
+from clew.labs.snapshot.users_step.loss_origin import user_frames, where_made
 from clew.labs.snapshot.users_step.loss_recipe import Recipe
 from clew.labs.snapshot.users_step.program_slice import Slicer
 from clew.labs.snapshot.users_step.purity import ImpureError
@@ -22,8 +23,36 @@ _WORDS = """to cuda cpu float double half bfloat16 long int type view reshape sq
 transpose t flatten contiguous clone detach pin_memory requires_grad_ expand repeat numpy tensor as_tensor
 from_numpy stack cat concat pad pad_sequence next iter enumerate zip list tuple dict getattr"""
 _MOVES = set(_WORDS.split())
+MOST_FRAMES = 4  # functions whose variables may name a tensor
 MOST_PARTS = 64  # items of a list or dictionary that are searched
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.AugAssign)
+
+
+def named_inputs(held: NonFiniteStep, made: Recipe | None) -> list[tuple[str, Tensor]]:
+    """The tensors that enter the replayed part: by the user's variable, or by argument."""
+    given = [t for call in held.calls for t in tensors_in((call.args, call.kwargs))]
+    named = [(name_of(t, held), t) for t in given if t.grad_fn is None]
+    others = _variables(held)
+    if made is not None:
+        others += variable_tensors(made.namespace)
+    return named + [(n, t) for n, t in others if t.grad_fn is None and not t.requires_grad]
+
+
+def name_of(tensor: Tensor, held: NonFiniteStep) -> str:
+    """The user's name for it, or for the tensor it was cut from; else its position in the arguments."""
+    variables = _variables(held)
+    same = [name for name, other in variables if other is tensor]
+    same += [name for name, other in variables if other is tensor._base]
+    for call in held.calls:
+        given = enumerate(tensors_in((call.args, call.kwargs)))
+        same += [f"input[{number}]" for number, other in given if other is tensor]
+    return same[0] if same else "a tensor"
+
+
+def _variables(held: NonFiniteStep) -> list[tuple[str, Tensor]]:
+    """The variables of the function that calls `backward()`, then of its callers."""
+    frames = itertools.islice(user_frames(held.frame), MOST_FRAMES)
+    return [pair for frame in frames for pair in variable_tensors(frame.f_locals)]
 
 
 def variable_tensors(values: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:

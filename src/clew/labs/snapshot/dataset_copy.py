@@ -10,7 +10,7 @@ import contextlib
 import copy
 import hashlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,8 +140,48 @@ def _own(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
 
 
+def parts(sample: Any, prefix: str = "") -> dict[str, Any]:
+    """The fields of a sample or batch, by key or position."""
+    if isinstance(sample, Mapping):
+        pairs = [(str(key), value) for key, value in sample.items()]
+    elif isinstance(sample, (list, tuple)):
+        pairs = [(str(n), value) for n, value in enumerate(sample)]
+    else:
+        return {prefix or "sample": sample}
+    return {
+        k: v for name, part in pairs for k, v in parts(part, f"{prefix}.{name}" if prefix else name).items()
+    }
+
+
+def column(samples: Sequence[Any]) -> Tensor | None:
+    """One field of all samples as a tensor; None if they can't be stacked."""
+    tensors = [as_tensor(s) for s in samples]
+    known = [t for t in tensors if t is not None]
+    if len(known) != len(tensors) or len({t.shape for t in known}) != 1:
+        return None
+    return torch.stack(known)
+
+
+def as_tensor(value: Any) -> Tensor | None:
+    """The numbers of a field in double precision, on the CPU; None if it is not made of numbers."""
+    if isinstance(value, Tensor):
+        made = value.detach().cpu()
+    elif isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "buif":
+        made = torch.from_numpy(np.array(value))
+    elif isinstance(value, (bool, int, float)):
+        made = torch.tensor(value)
+    else:
+        return None
+    return None if made.is_complex() or made.is_sparse else made.double()
+
+
+def same_numbers(one: Tensor, other: Tensor) -> bool:
+    """Whether two such tensors are equal; NaN equals NaN."""
+    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
 def stored_arrays(dataset: Any) -> dict[str, bytes]:
-    """The arrays stored in a dataset, by name, each as a sum of its bytes."""
+    """The arrays stored in a dataset, by name, each as a hash of its bytes."""
     return {name: _digest(array) for name, array in _arrays(dataset, "", DEPTH, set())}
 
 

@@ -53,6 +53,11 @@ def storage_key(tensor: Tensor) -> int | None:
         return None
 
 
+def memory_key(tensor: Tensor) -> int:
+    """A key that identifies one piece of memory; a tensor without a storage is its own."""
+    return storage_key(tensor) or -id(tensor)
+
+
 class WriteJournal:
     """The contents of tensors before they were written to.
 

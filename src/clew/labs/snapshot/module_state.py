@@ -1,20 +1,27 @@
-"""The attributes of an object at one moment: to restore them or to compare them.
+"""State that no `state_dict` contains: attributes of objects, tensors and arrays in them, generators.
 
-For a module (a cache, a counter, the `training` flag) the containers and arrays inside are copied too, at
-any depth, and the attributes of the objects in it. For other objects, which may be a dataset of a
-million entries, only their own lists and dictionaries.
+`ObjectState` is the attributes of an object at one moment, to restore them or to compare them. For a module
+(a cache, a counter, the `training` flag) the containers and arrays inside are copied too, at any depth, and
+the attributes of the objects in it. For other objects, which may be a dataset of a million entries, only
+their own lists and dictionaries.
+
+`PlainState` is the contents of tensors and arrays in plain attributes. Running a step changes them in
+place, so keeping a reference to the attribute is not enough.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
-from clew.measure.rng import GENERATORS
+from clew.hooks.entry.user_line import USER, kind_of
+from clew.measure.rng import GENERATORS, generator_state, set_generator_state
 
 CONTAINERS = (list, dict, set, OrderedDict, deque)  # whose contents are restored
 _SIMPLE = frozenset({bool, int, float, str, type(None)})
@@ -22,6 +29,7 @@ _NOTHING: list[tuple[Any, Any]] = []
 _DEEPEST = 8  # levels of containers that are copied
 _OTHERS = ("torch", "numpy", "builtins", "enum", "logging", "threading", "_thread")
 LARGEST = 2**26  # bytes of an array
+MOST_ELEMENTS = 2**24  # of a tensor or array that is copied; more is data, not state
 
 Attributes = dict[str, tuple[Any, list[tuple[Any, Any]]]]  # value; if mutable inside: the value, and a copy
 
@@ -31,7 +39,7 @@ class ObjectState:
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
-        self._attributes = attributes_of(owner)
+        self._attributes = _attributes_of(owner)
         self.is_module = isinstance(owner, nn.Module)
 
     def restore(self) -> None:
@@ -60,11 +68,10 @@ class ObjectState:
         """Tensors of a module that are neither parameters nor buffers: caches and constants."""
         for name, (value, contents) in self._attributes.items():
             if name not in ("_parameters", "_buffers"):
-                held = [value, *(copy for _, copy in contents if not is_array(copy))]
-                for one in held:
-                    parts = (
-                        one.values() if isinstance(one, dict) else one if isinstance(one, list) else (one,)
-                    )
+                values = [value, *(copy for _, copy in contents if not is_array(copy))]
+                for one in values:
+                    inside = one.values() if isinstance(one, dict) else one
+                    parts = inside if isinstance(one, (dict, list)) else (one,)
                     yield from (part for part in parts if isinstance(part, Tensor))
 
 
@@ -79,7 +86,7 @@ def own_tensors(modules: list[nn.Module]) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in found}.values())
 
 
-def attributes_of(owner: Any) -> Attributes:
+def _attributes_of(owner: Any) -> Attributes:
     """Each attribute, and the contents of its containers and arrays."""
     contents = _contents if isinstance(owner, nn.Module) else _own_contents
     return {
@@ -117,10 +124,7 @@ def _is_object(value: Any) -> bool:
 
 def is_array(value: Any) -> bool:
     """A numeric numpy array that is not so large that it must be data."""
-    numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(value, numpy.ndarray):
-        return False
-    return not value.dtype.hasobject and value.nbytes <= LARGEST
+    return isinstance(value, np.ndarray) and not value.dtype.hasobject and value.nbytes <= LARGEST
 
 
 def _refill(container: Any, content: Any) -> None:
@@ -143,3 +147,106 @@ def _same(container: Any, content: Any) -> bool:
     if len(container) != len(content) or any(a is not b for a, b in zip(container, content, strict=True)):
         return False
     return not isinstance(container, dict) or all(container[k] is content[k] for k in content)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One piece of state: its name, how to read it, and its value."""
+
+    name: str
+    generator: bool
+    now: Callable[[], Any]
+    put: Callable[[Any], object]
+    value: Any  # when it was saved
+
+    @property
+    def changed(self) -> bool:
+        return not _equal(self.now(), self.value)
+
+
+@dataclass(frozen=True)
+class PlainState:
+    """The plain state of some objects at one moment."""
+
+    saved: tuple[Saved, ...]
+
+    @classmethod
+    def take(cls, owners: Iterable[Any]) -> PlainState:
+        found: dict[int, Saved] = {}
+        for owner in owners:
+            for name, value in _reachable(owner):
+                if id(value) not in found and (piece := _piece(name, value)) is not None:
+                    found[id(value)] = piece
+        return cls(tuple(found.values()))
+
+    def put(self) -> None:
+        """Restore what has changed; also restores a tensor's version counter if only that has changed."""
+        for piece in self.saved:
+            if piece.changed or isinstance(piece.value, Tensor):
+                piece.put(piece.value)
+
+    def changed(self) -> list[Saved]:
+        return [piece for piece in self.saved if piece.changed]
+
+
+def _reachable(owner: Any) -> Iterator[tuple[str, Any]]:
+    """Attributes, the contents of their lists and dictionaries, and the generators of the defining module."""
+    for name, value in list(vars(owner).items()):
+        if isinstance(owner, nn.Module) and name in ("_parameters", "_buffers", "_modules"):
+            continue
+        yield name, value
+        if type(value) in (list, tuple, dict):
+            parts = value.values() if isinstance(value, dict) else value
+            yield from ((name, part) for part in list(parts))
+    code = getattr(getattr(type(owner), "forward", None), "__code__", None)
+    if code is not None and kind_of(code.co_filename) == USER:
+        scope = type(owner).forward.__globals__
+        yield from ((n, scope[n]) for n in code.co_names if n in scope and isinstance(scope[n], GENERATORS))
+
+
+def _piece(name: str, value: Any) -> Saved | None:
+    if isinstance(value, GENERATORS):
+        return Saved(
+            name,
+            True,
+            lambda: generator_state(value),
+            lambda state: set_generator_state(value, state),
+            generator_state(value),
+        )
+    if isinstance(value, np.ndarray) and value.size <= MOST_ELEMENTS and value.dtype != object:
+        return Saved(name, False, lambda: value, lambda v: np.copyto(value, v), value.copy())
+    if type(value) is Tensor and _is_state(value):
+        return Saved(name, False, lambda: value, _writer(value), value.detach().clone())
+    return None
+
+
+def _is_state(tensor: Tensor) -> bool:
+    plain = tensor.layout is torch.strided and not tensor.is_meta and not tensor.is_inference()
+    return plain and tensor.grad_fn is None and tensor.numel() <= MOST_ELEMENTS
+
+
+def _writer(tensor: Tensor) -> Callable[[Tensor], None]:
+    """Values and the version counter, on which one of the user's graphs may depend."""
+    version = tensor._version
+
+    def write(values: Tensor) -> None:
+        if tensor.shape != values.shape:
+            return
+        if not torch.equal(tensor.detach(), values):
+            with torch.no_grad():
+                tensor.detach().copy_(values)
+        torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+
+    return write
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        return one.shape == other.shape and torch.equal(one.detach(), other)
+    if isinstance(one, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_equal(v, other[k]) for k, v in one.items())
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return bool(one == other)

@@ -8,6 +8,7 @@ forward, `Microscope` follows non-finite values, `Tape` keeps results to compare
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,43 @@ from clew.measure.nested_tensors import tensors_in
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+
+# Ops that return memory as it is.
+UNINITIALISED = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided")
 _SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
+_USER_NAMES = {  # torch's internal names, and those that users write
+    "_softmax": "softmax",
+    "_log_softmax": "log_softmax",
+    "_to_copy": "cast",
+    "addmm": "linear",
+    "mm": "matmul",
+    "bmm": "matmul",
+    "mv": "matmul",
+    "dot": "matmul",
+    "addmv": "linear",
+    "baddbmm": "matmul",
+    "native_batch_norm": "batch_norm",
+    "_native_batch_norm_legit": "batch_norm",
+    "_native_batch_norm_legit_functional": "batch_norm",
+    "_batch_norm_with_update": "batch_norm",
+    "cudnn_batch_norm": "batch_norm",
+    "native_layer_norm": "layer_norm",
+    "native_group_norm": "group_norm",
+    "linalg_vector_norm": "norm",
+    "convolution": "conv",
+    "mkldnn_convolution": "conv",
+    "nll_loss_forward": "nll_loss",
+    "nll_loss2d_forward": "nll_loss",
+    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_attention",
+    "_scaled_dot_product_flash_attention": "scaled_dot_product_attention",
+    "_scaled_dot_product_efficient_attention": "scaled_dot_product_attention",
+    "true_divide": "div",
+    "divide": "div",
+    "multiply": "mul",
+    "subtract": "sub",
+    "rsub": "sub",
+    "_safe_softmax": "softmax",
+}
 
 
 class OpCall:
@@ -148,16 +185,16 @@ def module_hooks(
 
     `with_kwargs`: the hooks also get the keyword arguments; older versions of torch don't pass them.
     """
-    told = with_kwargs and hasattr(global_hooks, "_global_forward_hooks_with_kwargs")
+    passes = with_kwargs and hasattr(global_hooks, "_global_forward_hooks_with_kwargs")
 
     def without_kwargs(module: nn.Module, args: Any, output: Any) -> None:
         after(module, args, {}, output)
 
-    options = {"with_kwargs": True} if told else {}
+    options = {"with_kwargs": True} if passes else {}
     handles = [
         global_hooks.register_module_forward_pre_hook(before),
         global_hooks.register_module_forward_hook(
-            after if told or not with_kwargs else without_kwargs, always_call=True, **options
+            after if passes or not with_kwargs else without_kwargs, always_call=True, **options
         ),
     ]
     try:
@@ -200,3 +237,29 @@ class ModulePaths:
 @lru_cache(maxsize=4096)
 def _namespace(func: Any) -> str:
     return str(getattr(func, "namespace", ""))
+
+
+def plain_name(name: str) -> str:
+    """`_log_softmax` under the name people know."""
+    name = _USER_NAMES.get(name, name)
+    return _USER_NAMES.get(name.rstrip("_"), name.rstrip("_") if not name.endswith("__") else name)
+
+
+def op_name(function: Any) -> str:
+    """The name of an ATen overload."""
+    return plain_name(str(function._schema.name).partition("::")[2])
+
+
+def node_name(node: Any) -> str:
+    """`SqrtBackward0` is the gradient of `sqrt`; a custom Function keeps its class name."""
+    name = str(node.name())
+    name = name.removeprefix("torch::autograd::")
+    stem = re.sub(r"Backward\d*$", "", name)
+    if is_custom(node):
+        return stem
+    return plain_name(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stem).lower())
+
+
+def is_custom(node: Any) -> bool:
+    """Whether a node belongs to a `torch.autograd.Function` written in Python."""
+    return hasattr(type(node), "_forward_cls")

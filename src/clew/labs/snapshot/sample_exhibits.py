@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -31,8 +32,8 @@ def exhibits(
     batch: StepBatch, rows: Iterable[int], subject: Subject | None = None, notes: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """These samples for `Result.exhibits`; `notes` go into their captions ("looks like 8")."""
-    said = list(notes)
-    made = [exhibit(batch, row, subject, said[n] if n < len(said) else "") for n, row in enumerate(rows)]
+    captions = itertools.chain(notes, itertools.repeat(""))
+    made = [exhibit(batch, row, subject, note) for row, note in zip(rows, captions, strict=False)]
     return [one.to_json() for one in made if one is not None]
 
 
@@ -50,8 +51,7 @@ def exhibit(batch: StepBatch, row: int, subject: Subject | None = None, note: st
 
 def _row(batch: StepBatch, row: int, *roles: str) -> Tensor | None:
     """The sample's part of the first tensor with one of these roles that has a batch dimension."""
-    facts = zip(batch.tensors(), batch.roles, batch.dims, strict=True)
-    for tensor, role, dim in facts:
+    for tensor, role, dim in batch.entries():
         if role in roles and dim is not None:
             return tensor.detach().select(dim, row).cpu()
     return None

@@ -50,16 +50,23 @@ def captured(subject: Subject) -> Pool:
         raise CannotJudge("the batches have different shapes and can't be joined") from error
 
 
-def _drawn(subject: Subject, clock: Clock) -> Pool:
+def drawn_alone(subject: Subject, clock: Clock, most: int) -> StepBatch:
+    """Samples of the dataset, each collated alone: nothing of another sample can get into it."""
+    return _drawn(subject, clock, most, size=1).batch
+
+
+def _drawn(subject: Subject, clock: Clock, most: int = MOST, size: int | None = None) -> Pool:
+    """Samples in random order; `size` are collated together, by default as many as the loader does."""
     origin, template = source(subject), captured(subject).batch
-    order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(0)).tolist()
+    size = size or origin.batch_size
+    order = random_order(origin.length).tolist()
     raws, taken = [], []
     until = time.monotonic() + min(SECONDS, max(clock.left, 0.0) / 3)
     with reading():
-        for start in range(0, min(MOST, origin.length), origin.batch_size):
+        for start in range(0, min(most, origin.length), size):
             clock.tick()
-            some = order[start : start + origin.batch_size]
-            raws.append(origin.batch(some, seed=start))
+            some = order[start : start + size]
+            raws.append(owned(origin.batch(some, seed=start)))
             taken += some
             if time.monotonic() > until:
                 break
@@ -67,24 +74,6 @@ def _drawn(subject: Subject, clock: Clock) -> Pool:
     leaves, shape = joined_raw(raws, len(taken))
     form = form_of(template, leaves, shape, whole=whole)
     return Pool(form.filled(leaves, taken), whole, drawn=True)
-
-
-def drawn_alone(subject: Subject, clock: Clock, most: int) -> StepBatch:
-    """Samples of the dataset, each collated alone: nothing of another sample can get into it."""
-    origin, template = source(subject), captured(subject).batch
-    order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(0)).tolist()[:most]
-    until = time.monotonic() + min(SECONDS, max(clock.left, 0.0) / 3)
-    raws = []
-    with reading():
-        for number, index in enumerate(order):
-            clock.tick()
-            raws.append(owned(origin.batch([index], seed=number)))
-            if time.monotonic() > until:
-                break
-    taken = order[: len(raws)]
-    leaves, shape = joined_raw(raws, len(taken))
-    form = form_of(template, leaves, shape, whole=len(taken) == origin.length)
-    return form.filled(leaves, taken)
 
 
 def joined_raw(raws: Sequence[Any], size: int) -> tuple[list[Any], Any]:
@@ -196,8 +185,13 @@ def _alike(own: Tensor, drawn: Tensor) -> bool:
     return near and 0.75 <= (float(a.std()) + 1e-12) / spread <= 1.33
 
 
+def random_order(count: int, seed: int = 0) -> Tensor:
+    """The numbers below `count`, shuffled: for one seed always in the same order."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+
+
 def cut(batch: StepBatch, size: int, seed: int = 0) -> list[StepBatch]:
     """Batches of this size from a large one, in random order, without a smaller last batch."""
-    order = torch.randperm(batch.size, generator=torch.Generator().manual_seed(seed))
+    order = random_order(batch.size, seed)
     size = min(size, batch.size)
     return [batch.rows(order[start : start + size]) for start in range(0, batch.size - size + 1, size)]

@@ -42,6 +42,10 @@ class StepBatch:
         found = tensors_in(dict(self.values))
         return [t for t, role in zip(found, self.roles, strict=True) if not roles or role in roles]
 
+    def entries(self) -> list[tuple[Tensor, str, int | None]]:
+        """All tensors, each with its role and batch dimension."""
+        return list(zip(self.tensors(), self.roles, self.dims, strict=True))
+
     @property
     def inputs(self) -> list[Tensor]:
         return self.tensors(INPUT, BOTH)
@@ -63,6 +67,10 @@ class StepBatch:
         )
         kept = None if self.indices is None else tuple(self.indices[int(i)] for i in index)
         return replace(cut, size=len(index), indices=kept)
+
+    def first(self, most: int) -> StepBatch:
+        """The first samples, at most this many."""
+        return self if self.size <= most else self.rows(range(most))
 
     def map_tensors(self, change: Callable[[Tensor, str, int | None], Tensor]) -> StepBatch:
         """The batch with each tensor replaced; `change` gets it with its role and batch dimension."""

@@ -10,6 +10,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,12 +20,10 @@ from torch.overrides import TorchFunctionMode
 
 from clew.hooks.collect_loop.loss_calls import LOSSES
 from clew.labs.snapshot.inplace_writes import same_values
-from clew.labs.snapshot.snapshot import snapshot
+from clew.labs.snapshot.snapshot import hooked, snapshot
 from clew.measure.rng import seed_all
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from clew.labs.snapshot.step_batch import StepBatch
     from clew.labs.snapshot.subject import Subject
 
@@ -61,8 +60,7 @@ def trained_tensors(modules: Sequence[nn.Module], optimizers: Sequence[Optimizer
 
 def _optimizer_state(optimizer: Optimizer) -> dict[str, Any]:
     """Deep copies of all but the parameters themselves."""
-    known: dict[int, Any] = {id(p): p for group in optimizer.param_groups for p in group["params"]}
-    memo = dict(known)
+    memo: dict[int, Any] = {id(p): p for group in optimizer.param_groups for p in group["params"]}
     return {
         "state": copy.deepcopy(dict(optimizer.state), memo),
         "groups": [copy.deepcopy({**g}, memo) for g in optimizer.param_groups],
@@ -78,7 +76,8 @@ def cloned_optimizer(optimizer: Optimizer, state: dict[str, Any] | None = None) 
     for name in _HOOKS:
         if name in vars(optimizer):
             clone.__dict__[name] = type(vars(optimizer)[name])()
-    clone.state = type(optimizer.state)(*_factory(optimizer.state))
+    factory = getattr(optimizer.state, "default_factory", None)
+    clone.state = type(optimizer.state)(*([] if factory is None else [factory]))
     clone.state.update(copy.deepcopy(state["state"], dict(memo)))
     clone.param_groups = [copy.deepcopy({**g}, dict(memo)) for g in state["groups"]]
     for group in clone.param_groups:
@@ -89,11 +88,6 @@ def cloned_optimizer(optimizer: Optimizer, state: dict[str, Any] | None = None) 
 
 _OWN = {"state", "param_groups", "step"}  # a scheduler sets a counting `step` on the instance
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
-
-
-def _factory(state: Any) -> tuple[Any, ...]:
-    made = getattr(state, "default_factory", None)
-    return () if made is None else (made,)
 
 
 @dataclass
@@ -108,7 +102,7 @@ class LossCall:
 
 
 @dataclass
-class Seen:
+class ObservedStep:
     """One observed run of the step."""
 
     loss: Tensor
@@ -121,14 +115,14 @@ class StepSnapshot:
     """Enter it, try things, leave it: all state is restored."""
 
     def __init__(self, subject: Subject, seed: int = 0, *, fresh: bool = False) -> None:
-        self._subject = subject
+        self.subject = subject
         self._seed = seed
         self._fresh = fresh
         self._stack = contextlib.ExitStack()
         self.optimizers: list[Optimizer] = []
 
     def __enter__(self) -> StepSnapshot:
-        subject = self._subject
+        subject = self.subject
         modules = list(subject.models.values())
         with contextlib.ExitStack() as stack:
             tensors = trained_tensors(modules, subject.optimizers)
@@ -147,9 +141,7 @@ class StepSnapshot:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
     def seed(self, number: int) -> None:
@@ -159,29 +151,30 @@ class StepSnapshot:
     @property
     def optimizer(self) -> Optimizer:
         """A clone of the user's only optimizer, past its warm-up."""
-        _ = self._subject.optimizer  # raises with the reason if there is not exactly one
+        _ = self.subject.optimizer  # raises with the reason if there is not exactly one
         return self.optimizers[0]
 
     def loss(self, batch: StepBatch) -> Tensor:
         """The user's own loss of this batch, with its graph."""
-        self._subject.need_step()
-        assert self._subject.step is not None
-        return self._subject.step(batch)
+        self.subject.need_step()
+        assert self.subject.step is not None
+        return self.subject.step(batch)
 
-    def observe(self, batch: StepBatch) -> Seen:
+    def observe(self, batch: StepBatch) -> ObservedStep:
         """The same, with the models' outputs and the loss functions' arguments."""
-        seen = Seen(torch.zeros(()))
+        seen = ObservedStep(torch.zeros(()))
         handles = [
-            module.register_forward_hook(_noting(seen, name), with_kwargs=True)
-            for name, module in self._subject.models.items()
+            module.register_forward_hook(partial(_note_call, seen, name), with_kwargs=True)
+            for name, module in self.subject.models.items()
         ]
-        try:
-            with _LossCalls(seen.calls):
-                seen.loss = self.loss(batch)
-        finally:
-            for handle in handles:
-                handle.remove()
+        with hooked(*handles), _LossCalls(seen.calls):
+            seen.loss = self.loss(batch)
         return seen
+
+    def loss_value(self, *batches: StepBatch) -> float:
+        """The mean loss of these batches as a number, from the same random numbers each time."""
+        self.seed(0)
+        return sum(float(self.loss(batch).detach()) for batch in batches) / len(batches)
 
     @staticmethod
     def gradients(loss: Tensor, tensors: Sequence[Tensor]) -> list[Tensor | None]:
@@ -200,29 +193,25 @@ class StepSnapshot:
         steps: int,
         *,
         optimizer: Optimizer | None = None,
-        clip: float | None = None,
         on_step: Callable[[int, float], bool | None] | None = None,
     ) -> list[float]:
         """Plain training steps over the batches in turn; `on_step` may end it by returning True."""
         optimizer = optimizer or self.optimizer
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        clip = self._subject.clip if clip is None else clip
         losses: list[float] = []
         for number in range(steps):
-            losses.append(self._one(optimizer, batches[number % len(batches)], parameters, clip))
+            losses.append(self._train_once(optimizer, batches[number % len(batches)]))
             if on_step is not None and on_step(number, losses[-1]):
                 break
         return losses
 
-    def _one(
-        self, optimizer: Optimizer, batch: StepBatch, parameters: list[Any], clip: float | None
-    ) -> float:
+    def _train_once(self, optimizer: Optimizer, batch: StepBatch) -> float:
         def closure() -> Any:
             optimizer.zero_grad()
             loss = self.loss(batch)
             loss.backward()
-            if clip is not None:
-                nn.utils.clip_grad_norm_(parameters, clip)
+            if self.subject.clip is not None:
+                parameters = [p for group in optimizer.param_groups for p in group["params"]]
+                nn.utils.clip_grad_norm_(parameters, self.subject.clip)
             return loss
 
         if type(optimizer).__name__ == "LBFGS":
@@ -254,12 +243,9 @@ def _owners(subject: Subject) -> Iterator[Any]:
                 yield owner
 
 
-def _noting(seen: Seen, name: str) -> Callable[..., None]:
-    def noted(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        seen.inputs.append((name, args, kwargs))
-        seen.outputs.append((name, output))
-
-    return noted
+def _note_call(seen: ObservedStep, name: str, _: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    seen.inputs.append((name, args, kwargs))
+    seen.outputs.append((name, output))
 
 
 class _LossCalls(TorchFunctionMode):

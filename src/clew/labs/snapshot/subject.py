@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.labs.snapshot.held_step import Autocast
+from clew.labs.snapshot.snapshot import Autocast
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.time_limit import CannotJudge
@@ -75,6 +75,11 @@ class Subject:
         if self.step is None:
             reason = self.reasons.get("step", "the loss can't be computed again")
             raise CannotJudge(reason, self.hints.get("step", STEP_HINT))
+
+    def need_training(self) -> None:
+        """Raise unless the user's own steps can be run: the loss, and the update of the only optimizer."""
+        self.need_step()
+        _ = self.optimizer
 
     def parameters(self) -> list[nn.Parameter]:
         """All trainable parameters, each once."""

@@ -2,11 +2,9 @@
 
 Enter at `compiled_library.py`. May import: nothing but records and measure.
 
-- `addresses`: memory addresses of an optimizer's parameters or gradients, looked up by the kernel in one
-  call
-- `compiled_library`: loads the compiled library with the statistics loops (kernel.c)
+- `compiled_library`: loads the compiled library (kernel.c), makes its functions callable, and gives it
+  torch's threads
 - `kernel.c`: the statistics loops
-- `native_functions`: kernel functions as Python built-in functions, without ctypes
 - `python.h`: what both need of Python's C API
 - `steps.c`: steps noted without Python
 """

@@ -432,7 +432,7 @@ static void whole_tensor(job *j, int alone) {
 
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 8; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 8; } /* raise it with compiled_library.py's ABI when an argument changes */
 
 /* GOMP_parallel, omp_get_thread_num (or NULL), and how many threads; NULL first: alone from now on. */
 EXPORT void clew_team(void *parallel, void *number, int threads) {
@@ -622,7 +622,7 @@ EXPORT void *clew_number(void *self, void *tensor) {
 
 /* ---- the row of a layer ------------------------------------------------------------------- */
 
-/* As `Matrix` and `_Layer` in rows.py have it. */
+/* Same layout as `Matrix` and `_Layer` in stats.py. */
 typedef struct {
     char *out; /* a row for each layer */
     int64_t stride;

@@ -4,7 +4,7 @@
  * asked at every step (the loss, an optimizer's gradients, whether a step is like the one before) is found
  * out in C, through functions of the interpreter whose addresses Python hands over, and through torch's table
  * of the DLPack standard (its C exchange interface). What Python calls are functions of its own kind (see
- * native.py): calls through ctypes take longer than what these do.
+ * compiled_library.py): calls through ctypes take longer than what these do.
  */
 #include <math.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ typedef struct {
 
 enum { DL_CPU = 1, DL_FLOAT = 2, DL_BFLOAT = 4 };
 
-/* As `Interpreter` in native.py has it. */
+/* Same layout as `Interpreter` in compiled_library.py. */
 typedef struct {
     void *(*attribute)(void *object, void *name);
     int (*set_attribute)(void *object, void *name, void *value);
@@ -67,7 +67,7 @@ typedef struct {
 
 extern interpreter python;
 
-/* As `Request` in addresses.py has it. */
+/* Same layout as `Request` in gradient_norm.py. */
 typedef struct {
     void *name, *kind; /* "grad", or NULL for the parameter itself; and the class that it must be of */
     void *const *parameters;

@@ -8,7 +8,6 @@ Enter at `fact.py`. May import: records.
   own `data`
 - `fact`: base class of facts: a fact is something recorded once in a run, with one frozen dataclass per
   kind
-- `fact_register`: the register of facts: every kind that Clew records, in the order of the documentation
 - `loader_facts`: facts of `clew data` about one loader: how fast it is, and what that depends on
 - `loss_facts`: facts about loss calls: their inputs, where they fail, and how predictions compare with
   labels

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from clew.records import codec
 from clew.records.dataset_survey import Between, DatasetSurvey
-from clew.records.facts.fact import TypedFact
-from clew.records.sample_views import Failure, PipelineLook
+from clew.records.facts.fact import DocumentFact
+from clew.records.sample_views import Failure, LoaderView
 from clew.records.step_costs import Profile
 from clew.records.tried_changes import Attempt, BatchSizes
 
-Content = TypeVar("Content")
 
-
-def _content(read: Callable[[Mapping[str, Any]], Content], data: Mapping[str, Any]) -> Content | None:
-    """What was recorded; None if too much of it is damaged."""
-    try:
-        return read(data)
-    except TypeError:
-        return None
-
-
-@dataclass(frozen=True)
-class ProfileFact(TypedFact):
+class ProfileFact(DocumentFact[Profile]):
     """By `clew profile`, once, at the end: `traces/profile.json` (docs/api.md) without its trees and its
     timeline, with the 60 modules, operations and lines that take longest. `parts` are of all steps that
     were only timed; `modules` and `ops` of the `detailed` ones, whose mean length is `detailed_step`;
@@ -34,19 +19,10 @@ class ProfileFact(TypedFact):
     """
 
     fact_kind = "profile"
-
-    content: Profile | None = None
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], step: int = 0) -> ProfileFact:
-        return cls(_content(Profile.from_json, data))
-
-    def to_json(self) -> dict[str, Any]:
-        return self.content.to_json() if self.content is not None else {}
+    parse = Profile.from_json
 
 
-@dataclass(frozen=True)
-class LoaderLookFact(TypedFact):
+class LoaderViewFact(DocumentFact[LoaderView]):
     """By `clew data`: one loader, or what stands in for one. `name`, `role` (`train`, `eval`, empty),
     `number` (of its `loader` fact, null if it was not iterated), `kind` (`map`, `iterable`, `batches`:
     handed over as such, `model`: no loader was seen, these are a model's inputs), `file`, `line`,
@@ -57,20 +33,14 @@ class LoaderLookFact(TypedFact):
     """
 
     fact_kind = "data.loader"
-
-    content: PipelineLook | None = None
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], step: int = 0) -> LoaderLookFact:
-        return cls(_content(PipelineLook.from_json, data))
+    parse = LoaderView.from_json
 
     def to_json(self) -> dict[str, Any]:
         """Without the views of samples: those are in the run's `data/`."""
         return self.content.to_fact() if self.content is not None else {}
 
 
-@dataclass(frozen=True)
-class LoaderFailureFact(TypedFact):
+class LoaderFailureFact(DocumentFact[Failure]):
     """An exception that came out of a loader and ended the program, traced back by reading the samples
     again: `kind` (`sample`, `collate`, `killed`: a worker died, `unpicklable`, `not reproduced`), `error`,
     `loader`, `worker`, `indices` (of the batch), `index` (of the sample that fails), `stage`, `frames`
@@ -79,19 +49,10 @@ class LoaderFailureFact(TypedFact):
     """
 
     fact_kind = "data.failure"
-
-    content: Failure | None = None
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], step: int = 0) -> LoaderFailureFact:
-        return cls(_content(partial(codec.read, Failure), {"kind": "", "error": "", **data}))
-
-    def to_json(self) -> dict[str, Any]:
-        return self.content.to_json() if self.content is not None else {}
+    parse = Failure.from_json
 
 
-@dataclass(frozen=True)
-class SurveyFact(TypedFact):
+class SurveyFact(DocumentFact[DatasetSurvey]):
     """What a look through a dataset found, one for each. `split` (name of the loader), `role` (`train`,
     `eval`), `dataset` (class), `loader` (number, -1: none), `file`, `line`, `total` (samples there are,
     null if unknown), `looked` (read without error), `seconds`, `stopped` (why it ended early), `random`
@@ -116,38 +77,20 @@ class SurveyFact(TypedFact):
     """
 
     fact_kind = "data.survey"
-
-    content: DatasetSurvey | None = None
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], step: int = 0) -> SurveyFact:
-        return cls(_content(DatasetSurvey.from_json, data))
-
-    def to_json(self) -> dict[str, Any]:
-        return self.content.to_json() if self.content is not None else {}
+    parse = DatasetSurvey.from_json
 
 
-@dataclass(frozen=True)
-class BetweenFact(TypedFact):
+class BetweenFact(DocumentFact[Between]):
     """Two splits compared: `first`, `second`, `roles`, `same_dataset`, `shared` (indices of one dataset
     that both hold), `coverage` (of the first that was looked at), `exact` and `near` as above, counting
     samples of the second that are in the first, `file`, `line`, `exhibits`.
     """
 
     fact_kind = "data.between"
-
-    content: Between | None = None
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], step: int = 0) -> BetweenFact:
-        return cls(_content(Between.from_json, data))
-
-    def to_json(self) -> dict[str, Any]:
-        return self.content.to_json() if self.content is not None else {}
+    parse = Between.from_json
 
 
-@dataclass(frozen=True)
-class AttemptFact(TypedFact):
+class AttemptFact(DocumentFact[Attempt]):
     """By `clew profile --try`, one for each change tried on a snapshot: `name` (`torch.compile`,
     `channels_last`, `foreach`, `fused`, `bfloat16`, `threads`, `set_to_none`, `inference_mode`; empty:
     nothing could be tried), `setting` (as code), `before`, `after` (seconds per step, medians over `rounds`
@@ -159,19 +102,10 @@ class AttemptFact(TypedFact):
     """
 
     fact_kind = "attempt"
-
-    content: Attempt | None = None
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], step: int = 0) -> AttemptFact:
-        return cls(_content(Attempt.from_json, data))
-
-    def to_json(self) -> dict[str, Any]:
-        return self.content.to_json() if self.content is not None else {}
+    parse = Attempt.from_json
 
 
-@dataclass(frozen=True)
-class BatchSizesFact(TypedFact):
+class BatchSizesFact(DocumentFact[BatchSizes]):
     """By `clew profile --batch-sizes`: `rows`: `[{size, seconds, throughput, spread, rounds, peak (bytes of
     tensors in a step), process, reason (why not measured)}]`, `knee` (smallest size from which each
     doubling gains less than 10 % beyond noise; null), `why`, `current` (the program's own), `gain` (of the
@@ -179,12 +113,4 @@ class BatchSizesFact(TypedFact):
     """
 
     fact_kind = "batch_sizes"
-
-    content: BatchSizes | None = None
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], step: int = 0) -> BatchSizesFact:
-        return cls(_content(BatchSizes.from_json, data))
-
-    def to_json(self) -> dict[str, Any]:
-        return self.content.to_json() if self.content is not None else {}
+    parse = BatchSizes.from_json

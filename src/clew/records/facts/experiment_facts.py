@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.records.facts.fact import TypedFact
+from clew.records.codec import unwritten
+from clew.records.facts.fact import FactSink, TypedFact
 
 PREFIX = "experiment."
-DONE = "done"
+DONE, UNJUDGED = "done", "unjudged"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class ExperimentFact(TypedFact):
     data: Mapping[str, Any] = field(default_factory=dict)
     plots: tuple[Mapping[str, Any], ...] = ()
     exhibits: tuple[Mapping[str, Any], ...] = ()
+    name: str = unwritten("")  # of the experiment: it is part of the kind
+
+    def write(self, sink: FactSink, step: int) -> None:
+        """Record it under the name of its experiment, which may be one of the user's own."""
+        sink.fact(f"{PREFIX}{self.name}", step, self.to_json())
 
 
 class CannotOverfitBatchFact(ExperimentFact):

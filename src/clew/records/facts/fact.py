@@ -8,12 +8,13 @@ missing or of another type keeps its default.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from clew.records import codec
 
 F = TypeVar("F", bound="TypedFact")
+Content = TypeVar("Content")
 
 
 class FactSink(Protocol):
@@ -27,13 +28,12 @@ class TypedFact:
     """Base of all kinds of facts."""
 
     fact_kind: ClassVar[str]  # its name in the log: "optimizer"
+    step: int = field(default=0, kw_only=True, metadata={codec.UNWRITTEN: True})  # when it became known
 
     @classmethod
     def read(cls: type[F], data: Mapping[str, Any], step: int = 0) -> F:
         """Read what was recorded, as far as it fits; `step` is when it became known."""
-        fact = codec.read(cls, data if isinstance(data, Mapping) else {})
-        timed = any(f.name == "step" and f.metadata.get(codec.UNWRITTEN) for f in fields(cls))
-        return replace(fact, step=step) if timed else fact  # type: ignore[call-arg]
+        return replace(codec.read(cls, data if isinstance(data, Mapping) else {}), step=step)
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = codec.plain(self)
@@ -42,3 +42,27 @@ class TypedFact:
     def write(self, sink: FactSink, step: int) -> None:
         """Record it as known at this step."""
         sink.fact(self.fact_kind, step, self.to_json())
+
+
+@dataclass(frozen=True)
+class DocumentFact(TypedFact, Generic[Content]):
+    """Base of facts whose content has its own dataclass, which is also written to files.
+
+    The content is None if too much of what was recorded is damaged.
+    """
+
+    parse: ClassVar[Any]  # makes the content of what was recorded; raises TypeError where that is so
+    content: Content | None = None
+
+    @classmethod
+    def read(cls: type[F], data: Mapping[str, Any], step: int = 0) -> F:
+        """Read the content; None if too much of it is damaged."""
+        try:
+            content = cls.parse(data)  # type: ignore[attr-defined]
+        except TypeError:
+            content = None
+        return cls(content=content, step=step)  # type: ignore[call-arg]
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = {} if self.content is None else self.content.to_json()  # type: ignore[attr-defined]
+        return data

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from clew.records.facts.fact import TypedFact
 from clew.records.loader_speed import MeasuredLoader, Paddings, Sizes, Speeds, Stages, Sweep
 
 
 @dataclass(frozen=True)
-class SpeedFact(TypedFact):
+class MeasurementFact(TypedFact):
+    """Base of all of them: the name of the loader, the line that creates it, and what was measured."""
+
+    loader: str = ""
+    file: str | None = None
+    line: int | None = None
+    measured: Any = None
+
+
+@dataclass(frozen=True)
+class SpeedFact(MeasurementFact):
     """By `clew data`, as all `data.…`: how fast a loader is. `loader` (its name), `file`, `line`,
     `measured`: `{loader, model, both, step, batch, wait, startup, workers, prefetch, cores, persistent,
     failed, notes}`; the first three are rates `{median, low, high, samples, seconds}` in samples a second
@@ -20,14 +31,11 @@ class SpeedFact(TypedFact):
 
     fact_kind = "data.speed"
 
-    loader: str = ""
-    file: str | None = None
-    line: int | None = None
     measured: Speeds | None = None
 
 
 @dataclass(frozen=True)
-class StagesFact(TypedFact):
+class StagesFact(MeasurementFact):
     """`loader`, `file`, `line`, `measured`: `{stages, samples, median, p95, lines, notes}`; `stages`:
     `[{name, kind (read, decode, transform, dataset, collate, pickle, pin), median, p95 (seconds per sample,
     without the stages inside), share, calls, file, line}]` in the order in which a sample comes to them, in
@@ -36,14 +44,11 @@ class StagesFact(TypedFact):
 
     fact_kind = "data.stages"
 
-    loader: str = ""
-    file: str | None = None
-    line: int | None = None
     measured: Stages | None = None
 
 
 @dataclass(frozen=True)
-class SizesFact(TypedFact):
+class SizesFact(MeasurementFact):
     """`loader`, `file`, `line`, `measured`: `{fields, samples, bytes, largest, moving, workers, notes}`;
     `fields`: `[{field, shape (-1 where samples differ), dtype, bytes, fits (smallest type that holds all
     values seen; empty if it has it), fits_bytes, how}]`, heaviest first; `moving`: `{shared, piped,
@@ -53,14 +58,11 @@ class SizesFact(TypedFact):
 
     fact_kind = "data.sizes"
 
-    loader: str = ""
-    file: str | None = None
-    line: int | None = None
     measured: Sizes | None = None
 
 
 @dataclass(frozen=True)
-class SweepFact(TypedFact):
+class SweepFact(MeasurementFact):
     """With `--sweep`: `loader`, `file`, `line`, `measured`: `{rows, workers, prefetch (as the program has
     them), best_workers, best_prefetch, with_step (rates are those of loader and training step in turn),
     gain (share of a step's time that the best setting saves; null if not known), cores, seconds, notes}`;
@@ -69,14 +71,11 @@ class SweepFact(TypedFact):
 
     fact_kind = "data.sweep"
 
-    loader: str = ""
-    file: str | None = None
-    line: int | None = None
     measured: Sweep | None = None
 
 
 @dataclass(frozen=True)
-class PaddingFact(TypedFact):
+class PaddingFact(MeasurementFact):
     """`loader`, `file`, `line`, `measured`: `{fields, batches, notes}`; `fields`: `[{field, axis, how (the
     lengths are known), batches, samples, share (of filler in all elements), low, high (by batch), longest
     (share if each batch were padded to its own longest), bucketed (if samples of like length came
@@ -85,19 +84,17 @@ class PaddingFact(TypedFact):
 
     fact_kind = "data.padding"
 
-    loader: str = ""
-    file: str | None = None
-    line: int | None = None
     measured: Paddings | None = None
 
 
 def measured_facts(measured: MeasuredLoader) -> list[TypedFact]:
     """One fact for each part that was measured."""
+    parts = (
+        (SpeedFact, measured.speeds),
+        (StagesFact, measured.stages),
+        (SizesFact, measured.sizes),
+        (SweepFact, measured.sweep),
+        (PaddingFact, measured.paddings),
+    )
     where = (measured.loader, measured.file, measured.line)
-    found: list[TypedFact] = []
-    found += [SpeedFact(*where, measured.speeds)] if measured.speeds is not None else []
-    found += [StagesFact(*where, measured.stages)] if measured.stages is not None else []
-    found += [SizesFact(*where, measured.sizes)] if measured.sizes is not None else []
-    found += [SweepFact(*where, measured.sweep)] if measured.sweep is not None else []
-    found += [PaddingFact(*where, measured.paddings)] if measured.paddings is not None else []
-    return found
+    return [kind(*where, part) for kind, part in parts if part is not None]  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.records.codec import keyed, sparse, unwritten
+from clew.records.codec import keyed, sparse
 from clew.records.facts.fact import TypedFact
 from clew.records.site import Site
 
@@ -57,7 +57,6 @@ class OutputFact(TypedFact):
     clamped: bool = False
     picked: bool = False
     shape: Shape = ()
-    step: int = unwritten(0)
 
     @property
     def classes(self) -> int | None:
@@ -90,7 +89,6 @@ class LossFailedFact(TypedFact):
     target_min: float | None = sparse()
     target_max: float | None = sparse()
     target_nan: bool | None = sparse()
-    step: int = unwritten(0)
 
     @property
     def site(self) -> Site:
@@ -120,7 +118,6 @@ class BroadcastFact(TypedFact):
     prediction: Shape | None = keyed("prediction_shape")
     target: Shape | None = keyed("target_shape")
     result: Shape | None = keyed("result_shape")
-    step: int = unwritten(0)
 
 
 @dataclass(frozen=True)
@@ -132,9 +129,9 @@ class LossCutFact(TypedFact):
     fact_kind = "loss_cut"
 
     requires_grad: bool = False
-    grad_enabled: bool = False
-    forwards: int = 0
-    trainable: bool = False
+    grad_enabled: bool = True
+    forwards: int = -1  # not known
+    trainable: bool = True
     file: str | None = None
     line: int | None = None
 
@@ -151,7 +148,6 @@ class LabelsFact(TypedFact):
     file: str | None = None
     line: int | None = None
     counts: tuple[tuple[int, int, int], ...] = ()
-    step: int = unwritten(0)
 
     @property
     def whole_counts(self) -> tuple[tuple[int, int, int], ...]:

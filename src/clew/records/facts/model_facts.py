@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from clew.records.codec import keyed, sparse, unwritten
+from clew.records.codec import keyed, sparse
 from clew.records.facts.fact import TypedFact
 from clew.records.site import Site
 
@@ -34,7 +34,7 @@ class WeightRow:
     param: str = ""
     shape: Shape = ()
     dtype: str = ""
-    requires_grad: bool = False
+    requires_grad: bool = True
     numel: int = 0
 
 
@@ -92,7 +92,6 @@ class ParametersFact(TypedFact):
     items: tuple[ParameterRow, ...] = ()
     training: bool = keyed("root_training", False)
     root_in_optimizer: bool = False
-    step: int = unwritten(0)
 
     @property
     def optimised(self) -> bool:
@@ -121,6 +120,16 @@ class StructureFact(TypedFact):
 
 
 @dataclass(frozen=True)
+class AlikeRow:
+    """A layer whose units all start with the same weights."""
+
+    module: str = ""
+    param: str = ""
+    zero: bool = False
+    behind: str = ""
+
+
+@dataclass(frozen=True)
 class InitialWeightsFact(TypedFact):
     """By `clew show`: `root`; `layers`: `[{module, param, zero, behind}]`, layers whose units all have the
     same weights (`zero`: all zero, and nothing goes around the layer) and which are not the last (`behind`:
@@ -130,7 +139,7 @@ class InitialWeightsFact(TypedFact):
     fact_kind = "initial_weights"
 
     root: str = ""
-    layers: tuple[Mapping[str, Any], ...] = ()
+    layers: tuple[AlikeRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -189,7 +198,6 @@ class GraphFact(TypedFact):
     norms: tuple[NormRow, ...] = ()
     forward_only: bool = False
     named: tuple[str, ...] = ()
-    step: int = unwritten(0)
 
     @property
     def cuts(self) -> tuple[Site, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clew.records.codec import sparse, unwritten
+from clew.records.codec import sparse
 from clew.records.facts.fact import TypedFact
 
 PLACES = ("loss", "gradient", "evaluation")
@@ -37,7 +37,6 @@ class NonFiniteFact(TypedFact):
     samples: tuple[int, ...] = ()  # rows of an evaluation's batch with bad predictions
     batch: int = 0  # number of samples in it
     explained: bool = False
-    step: int = unwritten(0)
 
     @classmethod
     def read(cls, data: Mapping[str, Any], step: int = 0) -> NonFiniteFact:
@@ -82,7 +81,6 @@ class CulpritFact(TypedFact):
     result: str = ""
     why: str = ""
     fix: str = ""
-    sentence: str = ""
     module: str | None = None
     root: str | None = None
     file: str | None = None
@@ -100,8 +98,19 @@ class CulpritFact(TypedFact):
     call: tuple[int, int] | None = None
     micro_batch: tuple[int, int] | None = None
     reproduced: bool = True
-    by_update: bool = False
+    by_update: bool = True  # if it was not recorded: an update is the likely cause
     notes: tuple[str, ...] = ()
+    sentence: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """A replay that found nothing has only its reason; one that found a culprit has none."""
+        data = super().to_json()
+        if not self.found:
+            return {key: data[key] for key in _REPLAY}
+        return {key: value for key, value in data.items() if key not in ("reason", "computed")}
+
+
+_REPLAY = ("where", "found", "reason", "computed")  # fields about the replay, not about the culprit
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,10 @@ class TracedFact(CulpritFact):
     """With `--trace-numerics`: an operation or layer that made a non-finite value; fields as `culprit`."""
 
     fact_kind = "traced"
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing was replayed, so only the culprit is written."""
+        return {key: value for key, value in TypedFact.to_json(self).items() if key not in _REPLAY}
 
 
 @dataclass(frozen=True)
@@ -123,5 +136,12 @@ class ReproFact(TypedFact):
     written: bool = False
     path: str | None = sparse()
     missing: tuple[str, ...] | None = sparse()
-    shown: bool | None = None
+    shown: bool | None = True
     reason: str | None = sparse()
+
+    def to_json(self) -> dict[str, Any]:
+        """`shown` is about a step that was written; there, null says that it could not be tried."""
+        data = super().to_json()
+        if not self.written:
+            del data["shown"]
+        return data

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from clew.records.codec import keyed, sparse
 from clew.records.facts.fact import TypedFact
+
+
+@dataclass(frozen=True)
+class BatchPart:
+    """A tensor of a batch, as it is and in the narrowest type that holds its values."""
+
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    bytes: int = 0
+    fits: str = ""
+    narrow_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class PythonLine:
+    """A line of the user's code, and the share of a step that it takes."""
+
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    code: str = ""
+    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -26,7 +46,7 @@ class LoadingFact(TypedFact):
     seconds: float = 0.0
     cpu: float = 0.0
     samples: int = 0
-    parts: tuple[Mapping[str, Any], ...] = ()
+    parts: tuple[BatchPart, ...] = ()
     move: float = 0.0
     narrow_move: float = 0.0
     starts: int = 0
@@ -63,7 +83,7 @@ class PythonTimeFact(TypedFact):
 
     sampled: float = 0.0
     left: float = 0.0
-    lines: tuple[Mapping[str, Any], ...] = ()
+    lines: tuple[PythonLine, ...] = ()
 
 
 @dataclass(frozen=True)

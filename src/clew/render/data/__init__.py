@@ -7,13 +7,13 @@ Enter at `data_terminal.py`. May import: as render.
 - `data_json`: `clew data` as JSON, and the files of the browser's view (docs/api.md)
 - `data_terminal`: `clew data` on one screen: every loader, how fast it is, and what is wrong with the
   data
-- `field_text`: fields of samples and batches as text: shape, type and range, one line each
-- `loader_failure`: A loader's failure, printed after the traceback: the sample, the stage and the user's
+- `field_text`: loaders and the fields of their samples and batches as text: settings, shapes, types and
+  ranges
+- `loader_failure`: a loader's failure, printed after the traceback: the sample, the stage and the user's
   lines
-- `loader_screen`: one loader on the screen: its settings, and its samples next to what the model gets
-- `loader_text`: measurements of a loader in words: the same on the terminal and in HTML
 - `speed_report`: how fast a loader is and why: the bottleneck first, then stages, sizes, padding and
   settings
+- `speed_text`: measurements of a loader in words: the same on the terminal and in HTML
 - `survey_report`: the results of a dataset survey: a table of fields, labels as bars, and the rest in
   words
 """

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from clew.records.data_report import Report
 from clew.records.finding import Exhibit
-from clew.records.sample_views import PipelineLook, SamplePath, StageLook, ValueView
-from clew.render.data import speed_report
+from clew.records.plural import counted
+from clew.records.sample_views import LoaderView, SamplePath, StageView, ValueView
+from clew.render.data import speed_report, survey_report
 from clew.render.data.data_json import image_uri
-from clew.render.data.field_text import said_of, together
-from clew.render.data.loader_screen import described
+from clew.render.data.data_terminal import summary_of
+from clew.render.data.field_text import field_line, field_lines, loader_words, stage_words
 from clew.render.number_text import duration, span
-from clew.render.run_summary import RunSummary
-from clew.render.safe_text import short_path
-from clew.render.verdict.preflight_html import STYLE, figure, section, text
-from clew.render.verdict.root_causes import effects_by_root
+from clew.render.verdict.preflight_html import STYLE, document, figure, sections, text
 
 OWN_STYLE = """
 .clew .pairs{display:flex;flex-wrap:wrap;gap:.8em;margin:.5em 0}
@@ -28,42 +24,23 @@ OWN_STYLE = """
 
 def page(report: Report) -> str:
     """A whole document."""
-    head = f'<meta charset="utf-8"><title>{text(f"clew data {report.what}", 100)}</title>'
-    scheme = "<style>:root{color-scheme:light dark}body{margin:2em}</style>"
-    return (
-        f'<!doctype html><html lang="en"><head>{head}{scheme}</head><body>{fragment(report)}</body></html>\n'
-    )
+    return document(f"clew data {report.what}", fragment(report))
 
 
 def fragment(report: Report) -> str:
     """Loader by loader, then the dataset as a whole, then the findings."""
-    count = len(report.looks)
-    loaders = "1 loader" if count == 1 else f"{count or 'no'} loaders"
+    loaders = counted(len(report.loaders), "loader") if report.loaders else "no loaders"
     title = f"<p><b>clew data</b> {text(report.what, 80)} · {loaders} · {duration(report.seconds)}</p>"
-    parts = [_loader(shown, report) for shown in report.looks]
+    parts = [_loader(shown, report) for shown in report.loaders]
     if report.surveys:
-        from clew.render.data import survey_report
-
         parts.append(survey_report.fragment(report.surveys, report.betweens))
-    parts += [*_findings(report), *(f'<p class="warning">{text(note)}</p>' for note in report.notes)]
+    parts.append(sections(report.findings, summary_of(report)))
+    parts += [f'<p class="warning">{text(note)}</p>' for note in report.notes]
     return f'<div class="clew"><style>{STYLE}{OWN_STYLE}</style>{title}{"".join(parts)}</div>'
 
 
-def _findings(report: Report) -> list[str]:
-    summary = RunSummary(
-        id="data", path="", script=report.what, state="finished", steps=0, checks=report.verdict.asked
-    )
-    return [
-        section(finding, summary, (), root=finding is root)
-        for root, effects in effects_by_root(report.findings)
-        for finding in (root, *effects)
-    ]
-
-
-def _loader(shown: PipelineLook, report: Report) -> str:
-    role = {"train": "training", "eval": "evaluation"}.get(shown.role, "")
-    place = f"{short_path(shown.file)}:{shown.line}" if shown.file else ""
-    words = [text(word, 120) for word in (role, place, *described(shown)) if word]
+def _loader(shown: LoaderView, report: Report) -> str:
+    words = [text(word, 120) for word in loader_words(shown)]
     parts = [
         f'<h3>{text(shown.name, 60)}</h3><p class="dim">{" · ".join(words)}</p>',
         f"<p>{' → '.join(text(name, 60) for name in shown.stages)}</p>" if shown.stages else "",
@@ -71,16 +48,12 @@ def _loader(shown: PipelineLook, report: Report) -> str:
         _fields(shown),
         *(f"<p>{text(remark)}</p>" for remark in shown.remarks),
         *(f'<p class="warning">{text(note)}</p>' for note in shown.notes),
-        *(
-            speed_report.fragment(m)
-            for m in report.measured
-            if (m.loader, m.line) == (shown.name, shown.line)
-        ),
+        *(speed_report.fragment(measured) for measured in report.measured_of(shown)),
     ]
     return "".join(parts)
 
 
-def _samples(shown: PipelineLook) -> str:
+def _samples(shown: LoaderView) -> str:
     """Each sample next to its row in the batch."""
     rows: dict[int | None, ValueView] = {r.index: r for r in shown.rows if r.index is not None}
     pairs = [(sample, rows.get(sample.index)) for sample in shown.samples]
@@ -94,24 +67,21 @@ def _samples(shown: PipelineLook) -> str:
     return f'<div class="pairs">{"".join(drawn)}</div>' if drawn else ""
 
 
-def _figure(look: ValueView, place: str) -> str:
-    caption = ", ".join(word for word in (look.title, look.label, place) if word)
+def _figure(view: ValueView, place: str) -> str:
+    caption = ", ".join(word for word in (view.title, view.label, place) if word)
     beneath = f"<figcaption>{text(caption, 200)}</figcaption>"
-    if look.error:
-        return f'<figure><p class="error">{text(look.error)}</p>{beneath}</figure>'
-    uri = image_uri(look.data) if look.kind == "image" else ""
+    if view.error:
+        return f'<figure><p class="error">{text(view.error)}</p>{beneath}</figure>'
+    uri = image_uri(view)
     if uri:
         return f'<figure><img alt="{text(caption, 200)}" src="{uri}">{beneath}</figure>'
-    return figure(Exhibit(look.kind, caption, look.data))
+    return figure(Exhibit(view.kind, caption, view.data))
 
 
-def _fields(shown: PipelineLook) -> str:
-    lines = [("dataset", name, said) for name, said in together([s for s in shown.samples if not s.error])]
-    lines += [("batch", part.name, said_of([part])) for part in shown.batch]
-    lines += [("model", part.name, said_of([part])) for part in shown.inputs]
+def _fields(shown: LoaderView) -> str:
     cells = "".join(
-        f"<tr><td>{place}</td><td>{text(name, 60)}</td><td>{text(said)}</td></tr>"
-        for place, name, said in lines
+        f"<tr><td>{place}</td><td>{text(name, 60)}</td><td>{text(words)}</td></tr>"
+        for place, name, words in field_lines(shown)
     )
     return f"<table>{cells}</table>" if cells else ""
 
@@ -119,21 +89,15 @@ def _fields(shown: PipelineLook) -> str:
 def _way(way: SamplePath) -> str:
     seeded = f", with random numbers from seed {way.seed}" if any(s.random for s in way.stages) else ""
     error = f'<p class="error">{text(way.error)}</p>' if way.error else ""
-    rows = "".join(_stage(stage, way.stages[:n]) for n, stage in enumerate(way.stages))
+    befores = (None, *way.stages)
+    rows = "".join(_stage(stage, before) for stage, before in zip(way.stages, befores, strict=False))
     return f"<p>sample {way.index}, stage by stage{seeded}</p><table>{rows}</table>{error}"
 
 
-def _stage(stage: StageLook, before: Sequence[StageLook]) -> str:
-    place = f"{short_path(stage.file)}:{stage.line}" if stage.file else ""
-    words = " · ".join(text(w) for w in (stage.kind, "random" if stage.random else "", place) if w)
-    made = said_of([stage.made]) if stage.made is not None else ""
-    seen = (
-        before
-        and before[-1].look is not None
-        and stage.look is not None
-        and before[-1].look.data == stage.look.data
-    )
-    shown = _figure(stage.look, "") if stage.look is not None and not seen else ""
+def _stage(stage: StageView, before: StageView | None) -> str:
+    words = " · ".join(text(word) for word in stage_words(stage))
+    made = field_line([stage.made]) if stage.made is not None else ""
+    shown = _figure(stage.look, "") if stage.look is not None and stage.differs_from(before) else ""
     error = f'<p class="error">{text(stage.error)}</p>' if stage.error else ""
     return (
         f'<tr><td><b>{text(stage.name, 60)}</b><br><span class="dim">{words}</span></td>'

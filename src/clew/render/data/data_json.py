@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from clew.records.codec import plain
 from clew.records.data_report import Report
-from clew.records.sample_views import FieldView, PipelineLook, ValueView
-from clew.render.images import fitted, image_of, png
-from clew.render.plot_line import numbers
+from clew.records.sample_views import FieldView, LoaderView, ValueView
+from clew.render.images import data_uri, image_of
+from clew.render.line_plot import numbers
 
 KINDS = {"image": "image", "text": "text", "wave": "audio", "numbers": "vector"}
 MOST_VALUES = 400
@@ -21,7 +20,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "version": 1,
         "what": report.what,
         "seconds": report.seconds,
-        "loaders": [shown.to_json() for shown in report.looks],
+        "loaders": [shown.to_json() for shown in report.loaders],
         "measured": [one.to_json() for one in report.measured],
         "surveys": [one.to_json() for one in report.surveys],
         "between": [one.to_json() for one in report.betweens],
@@ -33,7 +32,7 @@ def report_json(report: Report) -> dict[str, Any]:
 def samples_json(report: Report, step: int) -> dict[str, Any]:
     """`data/samples.json`: each sample from the dataset, then as the model gets it."""
     rows: list[dict[str, Any]] = []
-    for shown in report.looks:
+    for shown in report.loaders:
         made = {row.index: row for row in shown.rows if row.index is not None}
         for sample in shown.samples:
             rows.append(_sample(sample, shown, step, "dataset"))
@@ -44,40 +43,36 @@ def samples_json(report: Report, step: int) -> dict[str, Any]:
     return {"version": 1, "samples": rows}
 
 
-def _sample(look: ValueView, shown: PipelineLook, step: int, source: str) -> dict[str, Any]:
+def _sample(view: ValueView, shown: LoaderView, step: int, source: str) -> dict[str, Any]:
     data: dict[str, Any] = {
-        "id": look.title.removeprefix("sample "),
+        "id": view.title.removeprefix("sample "),
         "step": step,
         "phase": shown.role,
         "loader": shown.name,
         "source": source,
-        "kind": KINDS.get(look.kind, "vector"),
-        "shape": list(_main_shape(look.parts)),
-        "about": "; ".join(said(part) for part in look.parts[:4]),
+        "kind": KINDS.get(view.kind, "vector"),
+        "shape": list(_main_shape(view.parts)),
+        "about": "; ".join(field_summary(part) for part in view.parts[:4]),
     }
-    if look.label:
-        data["label"] = look.label
-    if look.error:
-        data["text"] = look.error
+    if view.label:
+        data["label"] = view.label
+    if view.error:
+        data["text"] = view.error
         return data
-    image = image_of(look.data) if look.kind == "image" else None
-    if image is not None:
-        data["image"] = image_uri(look.data)
-    elif look.kind == "text":
-        data["text"] = str(look.data)
+    image = image_uri(view)
+    if image:
+        data["image"] = image
+    elif view.kind == "text":
+        data["text"] = str(view.data)
     else:
-        data["values"] = list(numbers(_flat(look.data)))[:MOST_VALUES]
+        data["values"] = list(numbers(_flat(view.data)))[:MOST_VALUES]
     return data
 
 
-def image_uri(data: Any, largest: int = 192) -> str:
-    """An image as a data URI."""
-    image = image_of(data)
-    if image is None:
-        return ""
-    return "data:image/png;base64," + base64.b64encode(png(fitted(image, largest, largest, 48))).decode(
-        "ascii"
-    )
+def image_uri(view: ValueView) -> str:
+    """The image as a data URI; empty if the value is not an image."""
+    image = image_of(view.data) if view.kind == "image" else None
+    return data_uri(image, 192) if image is not None else ""
 
 
 def _flat(data: Any) -> list[Any]:
@@ -91,7 +86,7 @@ def _main_shape(parts: tuple[FieldView, ...]) -> tuple[int, ...]:
     return max(shapes, key=lambda shape: (len(shape), *shape), default=())
 
 
-def said(part: FieldView) -> str:
+def field_summary(part: FieldView) -> str:
     """`3×32×32 float32, 0 to 1`."""
     shape = "×".join(str(n) for n in part.shape) if part.shape else ""
     words = [word for word in (shape, part.dtype or part.type) if word]
@@ -105,7 +100,7 @@ def said(part: FieldView) -> str:
 def batches_json(report: Report, step: int) -> dict[str, Any]:
     """`data/batches.json`: one batch of each loader, and what the model got of it."""
     rows: list[dict[str, Any]] = []
-    for shown in report.looks:
+    for shown in report.loaders:
         base = {"step": step, "phase": shown.role, "loader": shown.number, "name": shown.name}
         if shown.batch:
             rows.append({**base, "source": "loader", **_divided(shown.batch)})

@@ -1,24 +1,62 @@
-"""Fields of samples and batches as text: shape, type and range, one line each."""
+"""Loaders and the fields of their samples and batches as text: settings, shapes, types and ranges."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew.records.sample_views import FieldView, ValueView
-from clew.render.safe_text import neutral
+from clew.records.plural import counted
+from clew.records.sample_views import FieldView, LoaderView, StageView, ValueView
+from clew.render.safe_text import neutral, short_path
+
+ROLES = {"train": "training", "eval": "evaluation"}
 
 
-def together(looks: Sequence[ValueView]) -> list[tuple[str, str]]:
+def loader_words(shown: LoaderView) -> list[str]:
+    """Role, place and settings of a loader."""
+    place = f"{short_path(shown.file)}:{shown.line}" if shown.file else ""
+    return [word for word in (ROLES.get(shown.role, ""), place, *_settings(shown)) if word]
+
+
+def _settings(shown: LoaderView) -> list[str]:
+    """Dataset, order, batches and workers."""
+    if shown.kind == "model":
+        return ["no DataLoader was found; these are the model's inputs"]
+    if shown.kind == "batches":
+        return ["batches passed in directly"]
+    many = f", {shown.length:,} samples" if shown.length is not None else ""
+    order = {True: "shuffled", False: "in order", None: ""}[shown.shuffled]
+    size = f"batches of {shown.batch_size}" if shown.batch_size else ""
+    workers = counted(shown.workers, "worker") if shown.workers else "no workers"
+    return [f"{neutral(shown.dataset, 40)}{many}", order, size, workers]
+
+
+def stage_words(stage: StageView) -> list[str]:
+    """Kind and place of a stage, and whether it is random."""
+    place = f"{short_path(stage.file)}:{stage.line}" if stage.file else ""
+    return [word for word in (stage.kind, "random" if stage.random else "", place) if word]
+
+
+def field_lines(shown: LoaderView) -> list[tuple[str, str, str]]:
+    """Place, name and shape, type and range of every field: of a sample, of a batch, of the model's input."""
+    samples = together([sample for sample in shown.samples if not sample.error])
+    return [
+        *(("dataset", name, text) for name, text in samples),
+        *(("batch", part.name, field_line([part])) for part in shown.batch),
+        *(("model", part.name, field_line([part])) for part in shown.inputs),
+    ]
+
+
+def together(views: Sequence[ValueView]) -> list[tuple[str, str]]:
     """Each field of several samples: name, and what is common or how it varies."""
-    names = list(dict.fromkeys(part.name for look in looks for part in look.parts))
+    names = list(dict.fromkeys(part.name for view in views for part in view.parts))
     found = []
     for name in names:
-        parts = [part for look in looks for part in look.parts if part.name == name]
-        found.append((name, said_of(parts)))
+        parts = [part for view in views for part in view.parts if part.name == name]
+        found.append((name, field_line(parts)))
     return found
 
 
-def said_of(parts: Sequence[FieldView]) -> str:
+def field_line(parts: Sequence[FieldView]) -> str:
     """`3×32×32 float32 · 0 to 1 · mean 0.5, std 0.2`."""
     kind = _kind(parts)
     lows, highs = ([v for p in parts if (v := getattr(p, name)) is not None] for name in ("low", "high"))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import IO
 
-from clew.records.finding import Exhibit
 from clew.records.sample_views import Failure
+from clew.render.data.data_terminal import value_rows
 from clew.render.data.field_text import briefly
-from clew.render.data.loader_screen import line_of
-from clew.render.images import image_of
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
-from clew.render.verdict.sample_gallery import gallery
 
 COLUMN = 9
 WIDE = 20
@@ -41,7 +38,7 @@ def render_failure(
         _row(screen, "" if n else "where", f"{place}  {frame.code}" if frame.code else place)
     for n, detail in enumerate(failure.details):
         _row(screen, "" if n else "given", detail)
-    _draw_look(screen, failure)
+    _draw_value(screen, failure)
     for n, note in enumerate(failure.notes):
         _row(screen, "" if n else "note", note)
     _row(screen, "fix", failure.hint, "green")
@@ -63,17 +60,14 @@ def _sample(failure: Failure) -> str:
     return f"one of the samples {some}{more}{of}"
 
 
-def _draw_look(screen: Screen, failure: Failure) -> None:
-    look = failure.look
-    if look is None:
+def _draw_value(screen: Screen, failure: Failure) -> None:
+    view = failure.look
+    if view is None:
         return
-    _row(screen, "given", ", ".join(briefly(part) for part in look.parts[:3]))
-    image = image_of(look.data) if look.kind == "image" else None
-    if image is not None:
-        for row in gallery(screen, [(Exhibit("image", "", look.data), image)], screen.width - COLUMN, WIDE):
+    _row(screen, "given", ", ".join(briefly(part) for part in view.parts[:3]))
+    if view.data and not (view.kind == "text" and len(view.parts) == 1 and view.parts[0].text):
+        for row in value_rows(screen, view, screen.width - COLUMN, WIDE):
             screen.row(row, label="", column=COLUMN)
-    elif look.data and not (look.kind == "text" and len(look.parts) == 1 and look.parts[0].text):
-        screen.row(line_of(screen, look, screen.width - COLUMN), label="", column=COLUMN)
 
 
 def _row(screen: Screen, label: str, text: str, style: str = "") -> None:

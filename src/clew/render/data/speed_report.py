@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import IO
 
 from clew.records.loader_speed import (
     FieldSize,
@@ -18,22 +17,21 @@ from clew.records.loader_speed import (
     StageTime,
     Sweep,
 )
-from clew.render.columns import Column, draw_table
-from clew.render.data.loader_text import (
+from clew.records.plural import counted
+from clew.render.data.speed_text import (
     count,
     limits,
     moving_line,
     padding_lines,
     rate_rows,
-    samples_of,
     setup,
     shape,
     sweep_line,
-    weight,
 )
-from clew.render.number_text import share, span
+from clew.render.number_text import decimal_size, share, span
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
+from clew.render.text_table import Column, draw_table
 
 INDENT = 2
 BAR = 16  # columns of a full bar
@@ -41,13 +39,6 @@ STAGES, FIELDS = 10, 8  # lines of each table, unless all are requested
 SLOW = 1e-4  # seconds of a sample, below which it does not matter where they go
 SIZE_HEADS = ("field", "shape", "type", "bytes", "would fit", "they hold")
 TRIFLE = 0.005  # share below which a stage is not listed by itself
-
-
-def render(
-    measured: MeasuredLoader, *, stream: IO[str] | None = None, width: int | None = None, full: bool = False
-) -> None:
-    """One loader on a stream (stderr by default)."""
-    draw(Screen(stream, width), measured, full=full)
 
 
 def draw(screen: Screen, measured: MeasuredLoader, *, full: bool = False) -> None:
@@ -76,6 +67,11 @@ def _notes(screen: Screen, notes: Sequence[str]) -> None:
         screen.block(screen.text(neutral(note), "dim"), indent=INDENT)
 
 
+def _conclude(screen: Screen, sentence: str) -> None:
+    arrow = screen.glyphs.arrow
+    screen.block(sentence, indent=INDENT, label=arrow, column=len(arrow) + 1)
+
+
 def _draw_speeds(screen: Screen, name: str, speeds: Speeds) -> None:
     _heading(screen, "speed", setup(name, speeds))
     columns = (Column("", left=True, flexible=True), Column("samples/s"), Column("spread", drop=1))
@@ -84,14 +80,15 @@ def _draw_speeds(screen: Screen, name: str, speeds: Speeds) -> None:
         draw_table(screen, columns, rows, indent=INDENT)
     else:
         screen.block("no batch was loaded", indent=INDENT)
-    said = limits(speeds)
-    if said:
-        screen.block(said, indent=INDENT, label=screen.glyphs.arrow, column=len(screen.glyphs.arrow) + 1)
+    sentence = limits(speeds)
+    if sentence:
+        _conclude(screen, sentence)
     _notes(screen, speeds.notes)
 
 
 def _draw_stages(screen: Screen, stages: Stages, *, full: bool) -> None:
-    rest = f"{span(stages.median)} median, {span(stages.p95)} p95, {samples_of(stages.samples)}, one process"
+    times = f"{span(stages.median)} median, {span(stages.p95)} p95"
+    rest = f"{times}, {counted(stages.samples, 'sample')}, one process"
     _heading(screen, "stages of a sample", rest)
     shown = [s for s in stages.stages if full or s.share >= TRIFLE]
     shown = shown if full else _largest(shown, STAGES)
@@ -124,7 +121,7 @@ def _largest(stages: Sequence[StageTime], most: int) -> list[StageTime]:
 
 
 def _stage_row(screen: Screen, stage: StageTime) -> list[str]:
-    bar = ("#" if screen.glyphs.plain else "█") * round(BAR * min(stage.share, 1.0))
+    bar = screen.glyphs.block * round(BAR * min(stage.share, 1.0))
     return [neutral(stage.name, 60), stage.kind, span(stage.median), span(stage.p95), share(stage.share), bar]
 
 
@@ -138,8 +135,12 @@ def _place(file: str, line: int | None) -> str:
 
 
 def _draw_sizes(screen: Screen, sizes: Sizes, *, full: bool) -> None:
-    largest = f", largest {weight(sizes.largest)}" if sizes.largest > 1.05 * sizes.bytes else ""
-    _heading(screen, "size of a sample", f"{weight(sizes.bytes)}{largest}, {samples_of(sizes.samples)}")
+    largest = f", largest {decimal_size(sizes.largest)}" if sizes.largest > 1.05 * sizes.bytes else ""
+    _heading(
+        screen,
+        "size of a sample",
+        f"{decimal_size(sizes.bytes)}{largest}, {counted(sizes.samples, 'sample')}",
+    )
     columns = (
         Column("field", left=True, flexible=True, least=8),
         Column("shape", left=True),
@@ -158,9 +159,9 @@ def _draw_sizes(screen: Screen, sizes: Sizes, *, full: bool) -> None:
 
 
 def _field_row(field: FieldSize) -> list[str]:
-    fits = f"{field.fits}, {weight(field.fits_bytes)}" if field.fits else ""
+    fits = f"{field.fits}, {decimal_size(field.fits_bytes)}" if field.fits else ""
     named = [neutral(field.field, 40), shape(field.shape), neutral(field.dtype, 30)]
-    return [*named, weight(field.bytes), fits, neutral(field.how, 60)]
+    return [*named, decimal_size(field.bytes), fits, neutral(field.how, 60)]
 
 
 def _draw_paddings(screen: Screen, paddings: Paddings) -> None:
@@ -188,14 +189,13 @@ def _draw_paddings(screen: Screen, paddings: Paddings) -> None:
     ]
     draw_table(screen, columns, rows, indent=INDENT)
     for line in padding_lines(paddings):
-        screen.block(line, indent=INDENT, label=screen.glyphs.arrow, column=len(screen.glyphs.arrow) + 1)
+        _conclude(screen, line)
     _notes(screen, paddings.notes)
 
 
 def _draw_sweep(screen: Screen, sweep: Sweep) -> None:
     what = "loader and training step in turn" if sweep.with_step else "loader alone"
-    cores = "1 core" if sweep.cores == 1 else f"{sweep.cores} cores"
-    _heading(screen, "settings tried", f"{what}, {cores}, {span(sweep.seconds)}")
+    _heading(screen, "settings tried", f"{what}, {counted(sweep.cores, 'core')}, {span(sweep.seconds)}")
     columns = (
         Column("workers"),
         Column("prefetch"),
@@ -205,9 +205,7 @@ def _draw_sweep(screen: Screen, sweep: Sweep) -> None:
         Column("", left=True, flexible=True, least=4),
     )
     draw_table(screen, columns, sweep_rows(sweep, screen.glyphs.dash), indent=INDENT)
-    said = sweep_line(sweep)
-    if said:
-        screen.block(said, indent=INDENT, label=screen.glyphs.arrow, column=len(screen.glyphs.arrow) + 1)
+    _conclude(screen, sweep_line(sweep))
     _notes(screen, sweep.notes)
 
 
@@ -224,7 +222,7 @@ def sweep_rows(sweep: Sweep, dash: str) -> list[list[str]]:
                 str(row.prefetch) if row.prefetch else dash,
                 count(rate.median) if rate is not None else dash,
                 f"{count(rate.low)} to {count(rate.high)}" if rate is not None else "",
-                weight(row.memory) if row.memory else "",
+                decimal_size(row.memory) if row.memory else "",
                 ", ".join(marks) or neutral(row.error, 100),
             ]
         )
@@ -253,21 +251,25 @@ def fragment(measured: MeasuredLoader) -> str:
         rows = [_cells(_field_row(field)) for field in measured.sizes.fields]
         parts.append(_table("size of a sample", SIZE_HEADS, rows))
         if measured.sizes.moving is not None:
-            parts.append(_said(moving_line(measured.sizes.moving, measured.sizes.workers)))
+            parts.append(_paragraph(moving_line(measured.sizes.moving, measured.sizes.workers)))
     if measured.paddings is not None:
-        parts += [_said(line) for line in padding_lines(measured.paddings)]
+        parts += [_paragraph(line) for line in padding_lines(measured.paddings)]
     if measured.sweep is not None and measured.sweep.rows:
         parts += _html_sweep(measured.sweep)
-    parts += [_said(f"{part} not measured: {why}", "dim") for part, why in measured.notes.items()]
+    parts += [_paragraph(f"{part} not measured: {why}", "dim") for part, why in measured.notes.items()]
     return f'<div class="clew-speed">{"".join(parts)}</div>'
 
 
 def _html_speeds(name: str, speeds: Speeds) -> list[str]:
     title = f"speed of {setup(name, speeds)}"
     rows = [_cells(row) for row in rate_rows(speeds)]
-    said = limits(speeds)
-    notes = [_said(note, "dim") for note in speeds.notes]
-    return [_table(title, ("", "samples/s", "spread"), rows), *([_said(said)] if said else []), *notes]
+    table = _table(title, ("", "samples/s", "spread"), rows)
+    return [table, *_remarks(limits(speeds), speeds.notes)]
+
+
+def _remarks(sentence: str, notes: Sequence[str]) -> list[str]:
+    first = [_paragraph(sentence)] if sentence else []
+    return [*first, *(_paragraph(note, "dim") for note in notes)]
 
 
 def _html_stages(stages: Stages) -> list[str]:
@@ -279,7 +281,7 @@ def _html_stages(stages: Stages) -> list[str]:
         rows.append(f"<td{where}>{_text(stage.name)}</td>{numbers}<td>{bar}</td>")
     title = f"stages of a sample, {span(stages.median)} median, {span(stages.p95)} p95"
     lines = [
-        _said(f"{share(line.share)} on {_place(line.file, line.line)}  {line.code}", "dim")
+        _paragraph(f"{share(line.share)} on {_place(line.file, line.line)}  {line.code}", "dim")
         for line in stages.lines
     ]
     return [_table(title, ("stage", "kind", "median", "p95", "share", ""), rows), *lines]
@@ -291,9 +293,7 @@ def _html_sweep(sweep: Sweep) -> list[str]:
     for row, cells in zip(sweep.rows, sweep_rows(sweep, "–"), strict=True):
         body = _cells(cells)
         rows.append(body.replace("<td>", '<td class="best">') if row == sweep.best else body)
-    said = sweep_line(sweep)
-    notes = [_said(note, "dim") for note in sweep.notes]
-    return [_table("settings tried", heads, rows), *([_said(said)] if said else []), *notes]
+    return [_table("settings tried", heads, rows), *_remarks(sweep_line(sweep), sweep.notes)]
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[str]) -> str:
@@ -306,7 +306,7 @@ def _cells(values: Sequence[str]) -> str:
     return "".join(f"<td>{_text(value)}</td>" for value in values)
 
 
-def _said(words: str, style: str = "") -> str:
+def _paragraph(words: str, style: str = "") -> str:
     kind = f' class="{style}"' if style else ""
     return f"<p{kind}>{_text(words)}</p>"
 

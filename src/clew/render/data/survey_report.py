@@ -19,6 +19,7 @@ from clew.records.dataset_survey import (
 from clew.render.number_text import duration, number, share
 from clew.render.safe_text import cut, neutral
 from clew.render.screen import Screen
+from clew.render.text_table import Column, draw_table
 from clew.render.verdict.preflight_html import text
 
 MOST_LISTED = 6
@@ -33,7 +34,9 @@ CELL = 24  # columns of a bar with its class and count
 NAME = 10  # of a class
 HEADS = ("field", "kind", "shape", "type", "from", "to", "mean", "std", "zeros")
 SEVERAL = 9  # shapes, above which they are not counted
-LEFT = 4  # of these, that stand left in their columns
+MOST_FIELDS = 8  # in the table, unless all are requested
+LEFT = ("kind", "shape", "type")  # columns with words
+DROPPED = {"zeros": 2, "std": 1}  # where there is no room, the highest first
 
 
 def draw(screen: Screen, surveys: Sequence[DatasetSurvey], between: Sequence[Between], *, full: bool) -> None:
@@ -45,10 +48,10 @@ def draw(screen: Screen, surveys: Sequence[DatasetSurvey], between: Sequence[Bet
         _draw_labels(screen, survey, full)
         for label, words in _lines(survey):
             screen.block(neutral(words), indent=INDENT, label=label, column=COLUMN)
-    told = [compared(pair) for pair in between]
-    if any(told):
+    sentences = [compared(pair) for pair in between]
+    if any(sentences):
         screen.blank()
-    for words in told:
+    for words in sentences:
         screen.block(neutral(words))
 
 
@@ -101,21 +104,13 @@ def _different(counts: Sequence[Count]) -> str:
 
 
 def _draw_fields(screen: Screen, survey: DatasetSurvey, full: bool) -> None:
-    table = [HEADS, *rows(survey)]
-    if len(table) == 1:
+    table = rows(survey)
+    if not table:
         return
-    shown = table if full else table[:9]
-    widths = [max(len(row[n]) for row in shown) for n in range(len(HEADS))]
-    while sum(widths) + 2 * (len(HEADS) - 1) + INDENT > screen.width and max(widths[:LEFT]) > 8:
-        widest = max(range(LEFT), key=lambda n: widths[n])
-        widths[widest] -= 1
-    for number_of, row in enumerate(shown):
-        cells = [
-            cut(cell, width).ljust(width) if n < LEFT else cell.rjust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        line = screen.text(" " * INDENT + "  ".join(cells).rstrip(), "dim" if number_of == 0 else "")
-        screen.line(line)
+    shown = table if full else table[:MOST_FIELDS]
+    columns = [Column(HEADS[0], left=True, flexible=True, least=8)]
+    columns += [Column(head, left=head in LEFT, drop=DROPPED.get(head, 0)) for head in HEADS[1:]]
+    draw_table(screen, columns, shown, indent=INDENT)
     if len(shown) < len(table):
         screen.block(screen.text(f"and {len(table) - len(shown)} more fields", "dim"), indent=INDENT)
 
@@ -124,19 +119,19 @@ def _draw_fields(screen: Screen, survey: DatasetSurvey, full: bool) -> None:
 
 
 def _draw_labels(screen: Screen, survey: DatasetSurvey, full: bool) -> None:
-    said = survey.labels
-    if said is None or said.kind != "class" or not said.counts:
+    labels = survey.labels
+    if labels is None or labels.kind != "class" or not labels.counts:
         return
-    counts = said.counts if full else said.counts[:MOST_CLASSES]
+    counts = labels.counts if full else labels.counts[:MOST_CLASSES]
     across = max((screen.width - INDENT - COLUMN) // (CELL + 2), 1)
     wide = min(max(len(neutral(count.what, NAME)) for count in counts), NAME)
-    cells = [_bar(screen, count, said.counts[0].samples, wide) for count in counts]
+    cells = [_bar(screen, count, labels.counts[0].samples, wide) for count in counts]
     label = "labels"
     for first in range(0, len(cells), across):
         screen.row("  ".join(cells[first : first + across]), indent=INDENT, label=label, column=COLUMN)
         label = ""
-    rest = said.classes - len(counts)
-    more = [f"and {rest} smaller classes" if rest else "", _missing(said)]
+    rest = labels.classes - len(counts)
+    more = [f"and {rest} smaller classes" if rest else "", _missing(labels)]
     for words in filter(None, more):
         screen.block(screen.text(words, "dim"), indent=INDENT, column=COLUMN)
 
@@ -146,15 +141,15 @@ def _bar(screen: Screen, count: Count, most: int, wide: int) -> str:
     name, many = neutral(count.what, NAME) or "(empty)", f"{count.samples:,}"
     room = CELL - wide - len(many) - 2
     filled = max(round(room * count.samples / max(most, 1)), 1) if room > 0 else 0
-    bar = ("#" if screen.glyphs.plain else "█") * filled
+    bar = screen.glyphs.block * filled
     return f"{cut(name, wide).ljust(wide)} {bar.ljust(max(room, 0))} {many}"
 
 
-def _missing(said: LabelSurvey) -> str:
-    if not said.missing:
+def _missing(labels: LabelSurvey) -> str:
+    if not labels.missing:
         return ""
-    names = ", ".join(str(n) for n in said.missing[:12])
-    more = f" and {len(said.missing) - 12} more" if len(said.missing) > 12 else ""
+    names = ", ".join(str(n) for n in labels.missing[:12])
+    more = f" and {len(labels.missing) - 12} more" if len(labels.missing) > 12 else ""
     return f"no sample of class {names}{more}"
 
 
@@ -163,8 +158,8 @@ def _missing(said: LabelSurvey) -> str:
 
 def fragment(surveys: Sequence[DatasetSurvey], between: Sequence[Between]) -> str:
     """The same as a piece of HTML."""
-    told = "".join(f"<p>{text(words)}</p>" for pair in between if (words := compared(pair)))
-    return "".join(_section(survey) for survey in surveys) + told
+    sentences = "".join(f"<p>{text(words)}</p>" for pair in between if (words := compared(pair)))
+    return "".join(_section(survey) for survey in surveys) + sentences
 
 
 def _section(survey: DatasetSurvey) -> str:
@@ -179,18 +174,18 @@ def _section(survey: DatasetSurvey) -> str:
 
 
 def _bars(survey: DatasetSurvey) -> str:
-    said = survey.labels
-    if said is None or said.kind != "class" or not said.counts:
+    labels = survey.labels
+    if labels is None or labels.kind != "class" or not labels.counts:
         return ""
-    most = max(said.counts[0].samples, 1)
+    most = max(labels.counts[0].samples, 1)
     style = "background:#4a90d9;height:.8em;width:"
     cells = "".join(
         f"<tr><td>{text(c.what, 60)}</td>"
         f'<td><div style="{style}{max(200 * c.samples // most, 1)}px"></div></td>'
         f"<td>{c.samples:,}</td></tr>"
-        for c in said.counts
+        for c in labels.counts
     )
-    missing = f"<p>{text(_missing(said))}</p>" if said.missing else ""
+    missing = f"<p>{text(_missing(labels))}</p>" if labels.missing else ""
     return f"<table>{cells}</table>{missing}"
 
 
@@ -206,24 +201,23 @@ def ended(survey: DatasetSurvey) -> str:
 
 def order_of(survey: DatasetSurvey) -> str:
     """The order of the labels in the dataset, and as the loader delivers them."""
-    said, order = survey.labels, survey.order
-    if said is None or said.neighbours < 2:
+    labels, order = survey.labels, survey.order
+    if labels is None or labels.neighbours < 2:
         return ""
-    return ", ".join(part for part in (_in_dataset(said), _delivered(order)) if part)
+    return ", ".join(part for part in (_in_dataset(labels), _delivered(order)) if part)
 
 
-def _in_dataset(said: LabelSurvey) -> str:
-    if said.kind == "value":
-        return f"the targets of neighbours are correlated ({said.trend:.2f})" if said.trend > 0.5 else ""
-    if said.classes < 2:
+def _in_dataset(labels: LabelSurvey) -> str:
+    if labels.kind == "value":
+        return f"the targets of neighbours are correlated ({labels.trend:.2f})" if labels.trend > 0.5 else ""
+    if labels.classes < 2:
         return ""
-    if said.switches <= SORTED * said.by_chance:
-        return (
-            f"sorted by label: {share(said.switches)} of neighbours differ, {share(said.by_chance)} by chance"
-        )
-    if abs(said.deviations) <= RANDOM:
+    switches, by_chance = share(labels.switches), share(labels.by_chance)
+    if labels.switches <= SORTED * labels.by_chance:
+        return f"sorted by label: {switches} of neighbours differ, {by_chance} by chance"
+    if abs(labels.deviations) <= RANDOM:
         return "labels in random order"
-    return f"{share(said.switches)} of neighbours differ in label, {share(said.by_chance)} would by chance"
+    return f"{switches} of neighbours differ in label, {by_chance} would by chance"
 
 
 def _delivered(order: SampleOrder | None) -> str:
@@ -246,8 +240,8 @@ def alike(survey: DatasetSurvey) -> str:
         words[1] = "near copies are next to each other, like overlapping windows"
     if near.reason and near.compared:
         words[1] = f"near copies could not be checked: {near.reason}"
-    told = "; ".join(word for word in words if word) or "none"
-    return f"{told}{_estimate(survey, exact)}"
+    copies = "; ".join(word for word in words if word) or "none"
+    return f"{copies}{_estimate(survey, exact)}"
 
 
 def _copies(found: Duplicates, what: str) -> str:
@@ -305,5 +299,5 @@ def compared(pair: Between) -> str:
 
 
 def _listed(indices: Sequence[int]) -> str:
-    told = ", ".join(str(n) for n in indices[:MOST_LISTED])
-    return told if len(indices) <= MOST_LISTED else f"{told} and {len(indices) - MOST_LISTED} more"
+    some = ", ".join(str(n) for n in indices[:MOST_LISTED])
+    return some if len(indices) <= MOST_LISTED else f"{some} and {len(indices) - MOST_LISTED} more"

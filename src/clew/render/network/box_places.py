@@ -60,7 +60,7 @@ def grid_of(rows: BoxRows, widths: Sequence[float]) -> Grid:
     """`widths` are those of the closed boxes; passages have none."""
     boxes = len(widths)
     wide = [*widths, *([0.0] * (sum(map(len, rows.rows)) - boxes))]
-    x = [round(at, 1) for at in _across(rows, wide, boxes)]
+    x = [round(at, 1) for at in _Columns(rows, wide, boxes).settled()]
     bare = Grid(boxes, rows.rows, x, [])
     ends = _ends(rows, x, wide, boxes, bare.row)
     lines = [(a, b, round(ends[a, b] - x[b], 1) if (a, b) in ends else 0.0) for a, b, _ in rows.lines]
@@ -95,111 +95,107 @@ def _widened(grid: Grid, wide: list[float]) -> list[float]:
     return [(pushed[number[at]] + pulled[number[at]]) / 2 for at in grid.x]
 
 
-def _across(rows: BoxRows, wide: list[float], boxes: int) -> list[float]:
-    """Each place as near to its neighbours as those beside it allow, then paths are straightened."""
-    x = [0.0] * len(wide)
-    apart = [[_apart(a, b, wide, boxes) for a, b in pairwise(r)] for r in rows.rows]
-    for row, gaps in zip(rows.rows, apart, strict=True):
-        for place, at in zip(row, pressed([0.0] * len(row), [1.0] * len(row), gaps), strict=True):
-            x[place] = at
-    if all(len(row) == 1 for row in rows.rows):
-        return x
-    above, below = _neighbours(rows, len(wide))
-    numbers = range(len(rows.rows))
-    passes = PASSES if len(wide) <= MANY else PASSES // 3
-    for turn in range(passes):
-        sides = (above, below) if turn >= passes - 2 else (below,) if turn % 2 else (above,)
-        for n in reversed(numbers) if turn % 2 else numbers:
-            wishes = [_wanted(p, [o for s in sides for o in s[p]], x, boxes) for p in rows.rows[n]]
-            middles = pressed([w for w, _ in wishes], [w for _, w in wishes], apart[n])
-            for place, middle in zip(rows.rows[n], middles, strict=True):
-                x[place] = middle
-    _straighten(rows, x, apart, above, below, boxes)
-    return x
+class _Columns:
+    """The centres of the places of a level while all boxes are closed."""
 
+    def __init__(self, rows: BoxRows, wide: list[float], boxes: int) -> None:
+        self._rows, self._boxes = rows.rows, boxes
+        self._apart = [[_apart(a, b, wide, boxes) for a, b in pairwise(row)] for row in rows.rows]
+        self._above: list[list[int]] = [[] for _ in wide]
+        self._below: list[list[int]] = [[] for _ in wide]
+        rank = {place: number for number, row in enumerate(rows.rows) for place in row}
+        for a, b, _ in rows.lines:
+            top, bottom = (a, b) if rank[a] < rank[b] else (b, a)
+            self._above[bottom].append(top)
+            self._below[top].append(bottom)
+        self._x = [0.0] * len(wide)
 
-def _neighbours(rows: BoxRows, places: int) -> tuple[list[list[int]], list[list[int]]]:
-    rank = {p: n for n, row in enumerate(rows.rows) for p in row}
-    above: list[list[int]] = [[] for _ in range(places)]
-    below: list[list[int]] = [[] for _ in range(places)]
-    for a, b, _ in rows.lines:
-        top, bottom = (a, b) if rank[a] < rank[b] else (b, a)
-        above[bottom].append(top)
-        below[top].append(bottom)
-    return above, below
+    def settled(self) -> list[float]:
+        """Each place as near to its neighbours as those beside it allow, then paths are straightened."""
+        for number, row in enumerate(self._rows):
+            self._press(number, [(0.0, 1.0)] * len(row))
+        if all(len(row) == 1 for row in self._rows):
+            return self._x
+        numbers = range(len(self._rows))
+        passes = PASSES if len(self._x) <= MANY else PASSES // 3
+        for turn in range(passes):
+            sides = [self._below] if turn % 2 else [self._above]
+            if turn >= passes - 2:
+                sides = [self._above, self._below]
+            for number in reversed(numbers) if turn % 2 else numbers:
+                row = self._rows[number]
+                self._press(number, [self._wanted(p, [o for s in sides for o in s[p]]) for p in row])
+        self._straighten()
+        return self._x
 
+    def _press(self, number: int, wanted: list[tuple[float, float]]) -> None:
+        """Places of a row as near as possible to where they want to be; with each, how much it counts."""
+        centres = pressed([at for at, _ in wanted], [weight for _, weight in wanted], self._apart[number])
+        for place, centre in zip(self._rows[number], centres, strict=True):
+            self._x[place] = centre
 
-def _straighten(
-    rows: BoxRows,
-    x: list[float],
-    apart: list[list[float]],
-    above: list[list[int]],
-    below: list[list[int]],
-    boxes: int,
-) -> None:
-    """Passages of one line, and boxes in single file, are exactly below each other where there is room."""
-    left: dict[int, tuple[int, float]] = {}  # per place: neighbour on that side, minimal distance
-    right: dict[int, tuple[int, float]] = {}
-    for row, gaps in zip(rows.rows, apart, strict=True):
-        for a, b, gap in zip(row, row[1:], gaps, strict=False):
-            right[a], left[b] = (b, gap), (a, gap)
-    files = sorted(_files(above, below, boxes), key=len, reverse=True)
-    for _ in range(ROUNDS if len(x) <= MANY else ROUNDS // 3):
-        _lean(rows, files, x, apart, boxes)
+    def _wanted(self, place: int, others: list[int]) -> tuple[float, float]:
+        """The mean of its neighbours; for a passage, that of the passages before and after it."""
+        x, boxes = self._x, self._boxes
+        if not others:
+            return x[place], 0.1
+        if place >= boxes:
+            passages = [o for o in others if o >= boxes]
+            others = passages or others
+            return sum(x[o] for o in others) / len(others), STRAIGHT if passages else 2.0
+        weights = [2.0 if o >= boxes else 1.0 for o in others]
+        return sum(x[o] * w for o, w in zip(others, weights, strict=True)) / sum(weights), 1.0
+
+    def _straighten(self) -> None:
+        """Passages of one line, and boxes in single file, are exactly below each other if there is room."""
+        x = self._x
+        left: dict[int, tuple[int, float]] = {}  # per place: neighbour on that side, minimal distance
+        right: dict[int, tuple[int, float]] = {}
+        for row, gaps in zip(self._rows, self._apart, strict=True):
+            for a, b, gap in zip(row, row[1:], gaps, strict=False):
+                right[a], left[b] = (b, gap), (a, gap)
+        files = sorted(self._files(), key=len, reverse=True)
+        for _ in range(ROUNDS if len(x) <= MANY else ROUNDS // 3):
+            self._align(files)
+            for file in files:
+                low = max((x[left[p][0]] + left[p][1] for p in file if p in left), default=float("-inf"))
+                high = min((x[right[p][0]] - right[p][1] for p in file if p in right), default=float("inf"))
+                if low <= high:
+                    ends = (*self._above[file[0]], *self._below[file[-1]])
+                    beyond = [x[o] for o in ends] or [x[p] for p in file]
+                    at = min(max(sum(beyond) / len(beyond), low), high)
+                    for place in file:
+                        x[place] = at
+
+    def _align(self, files: list[list[int]]) -> None:
+        """Every file towards its own mean: boxes yield to passages, which are longer."""
+        wanted = {}
         for file in files:
-            low = max((x[left[p][0]] + left[p][1] for p in file if p in left), default=float("-inf"))
-            high = min((x[right[p][0]] - right[p][1] for p in file if p in right), default=float("inf"))
-            if low <= high:
-                beyond = [x[o] for o in (*above[file[0]], *below[file[-1]])] or [x[p] for p in file]
-                at = min(max(sum(beyond) / len(beyond), low), high)
-                for place in file:
-                    x[place] = at
+            mean = sum(self._x[p] for p in file) / len(file)
+            weight = STRAIGHT if file[0] >= self._boxes else float(min(len(file), 4))
+            wanted.update(dict.fromkeys(file, (mean, weight)))
+        for number, row in enumerate(self._rows):
+            self._press(number, [wanted[place] for place in row])
 
-
-def _lean(
-    rows: BoxRows, files: list[list[int]], x: list[float], apart: list[list[float]], boxes: int
-) -> None:
-    """Every file towards its own mean: boxes yield to passages, which are longer."""
-    wanted = {}
-    for file in files:
-        mean = sum(x[p] for p in file) / len(file)
-        wanted.update(dict.fromkeys(file, (mean, STRAIGHT if file[0] >= boxes else float(min(len(file), 4)))))
-    for row, gaps in zip(rows.rows, apart, strict=True):
-        at = pressed([wanted[p][0] for p in row], [wanted[p][1] for p in row], gaps)
-        for place, middle in zip(row, at, strict=True):
-            x[place] = middle
-
-
-def _files(above: list[list[int]], below: list[list[int]], boxes: int) -> list[list[int]]:
-    following: dict[int, int] = {}
-    for place, others in enumerate(below):
-        alike = [o for o in others if o >= boxes] if place >= boxes else others
-        if len(alike) == 1 and len(above[alike[0]]) == 1 and (place < boxes) == (alike[0] < boxes):
-            following[place] = alike[0]
-    files = []
-    for start in set(range(len(below))) - set(following.values()):
-        file = [start]
-        while file[-1] in following:
-            file.append(following[file[-1]])
-        files.append(file)
-    return files
+    def _files(self) -> list[list[int]]:
+        boxes = self._boxes
+        following: dict[int, int] = {}
+        for place, others in enumerate(self._below):
+            alike = [o for o in others if o >= boxes] if place >= boxes else others
+            if len(alike) == 1 and len(self._above[alike[0]]) == 1 and (place < boxes) == (alike[0] < boxes):
+                following[place] = alike[0]
+        files = []
+        for start in set(range(len(self._below))) - set(following.values()):
+            file = [start]
+            while file[-1] in following:
+                file.append(following[file[-1]])
+            files.append(file)
+        return files
 
 
 def _apart(a: int, b: int, wide: list[float], boxes: int) -> float:
     gap = GAP_X if a < boxes and b < boxes else BESIDE
     return wide[a] / 2 + gap + wide[b] / 2
-
-
-def _wanted(place: int, others: list[int], x: list[float], boxes: int) -> tuple[float, float]:
-    """The mean of its neighbours; for a passage, that of the passages before and after it."""
-    if not others:
-        return x[place], 0.1
-    if place >= boxes:
-        passages = [o for o in others if o >= boxes]
-        others = passages or others
-        return sum(x[o] for o in others) / len(others), STRAIGHT if passages else 2.0
-    weights = [2.0 if o >= boxes else 1.0 for o in others]
-    return sum(x[o] * w for o, w in zip(others, weights, strict=True)) / sum(weights), 1.0
 
 
 def pressed(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[float]) -> list[float]:

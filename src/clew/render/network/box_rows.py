@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 SWEEPS = 8  # sweeps down and up; orders hardly change after that
 FEW = 400  # places of a level up to which neighbours are also swapped pairwise
@@ -34,12 +34,12 @@ def rows_of(
     _move_down(ranks, edges, set(first))
     for box in last:
         ranks[box] = max(ranks.values())
-    made = _passages(count, edges, ranks)
-    rows: list[list[int]] = [[] for _ in range(max(made.ranks.values(), default=-1) + 1)]
-    for place, rank in made.ranks.items():
+    lines = _add_passages(count, edges, ranks)
+    rows: list[list[int]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
+    for place, rank in ranks.items():
         rows[rank].append(place)
-    pairs = [(a, b) if made.ranks[a] < made.ranks[b] else (b, a) for a, b, _ in made.lines]
-    return BoxRows(_Order(rows, pairs).least_crossings(), made.lines)
+    pairs = [(a, b) if ranks[a] < ranks[b] else (b, a) for a, b, _ in lines]
+    return BoxRows(_Order(rows, pairs).least_crossings(), lines)
 
 
 def ranks_of(nodes: list[int], edges: list[Pair]) -> dict[int, int]:
@@ -88,16 +88,11 @@ def _move_down(ranks: dict[int, int], edges: Sequence[Pair], fixed: set[int]) ->
             ranks[node] = lowest
 
 
-@dataclass
-class _Passages:
-    ranks: dict[int, int]
-    lines: list[tuple[int, int, int]] = field(default_factory=list)
-
-
-def _passages(count: int, edges: Sequence[Pair], ranks: dict[int, int]) -> _Passages:
+def _add_passages(count: int, edges: Sequence[Pair], ranks: dict[int, int]) -> list[tuple[int, int, int]]:
+    """Give each passage its rank; returns the lines between boxes and passages, with their edge."""
     far = [(a, b) for a, b in edges if abs(ranks[b] - ranks[a]) > 1]
     leaving, arriving = Counter(a for a, _ in far), Counter(b for _, b in far)
-    made = _Passages(dict(ranks))
+    lines: list[tuple[int, int, int]] = []
     known: dict[tuple[int, bool, int], int] = {}
     drawn: set[Pair] = set()
     for number, (a, b) in enumerate(edges):
@@ -108,13 +103,13 @@ def _passages(count: int, edges: Sequence[Pair], ranks: dict[int, int]) -> _Pass
             key = (b if joins else a, joins, rank)
             if key not in known and len(known) < MOST_PASSAGES:
                 known[key] = count + len(known)
-                made.ranks[known[key]] = rank
+                ranks[known[key]] = rank
             way += [known[key]] if key in known else []
         for pair in zip(way, [*way[1:], b], strict=True):
             if pair not in drawn:
                 drawn.add(pair)
-                made.lines.append((*pair, number))
-    return made
+                lines.append((*pair, number))
+    return lines
 
 
 class _Order:

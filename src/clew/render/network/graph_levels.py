@@ -94,7 +94,9 @@ class Levels:
             repeats: dict[int, int] = {}
             head: int | None = None
             for node in sorted(siblings, key=self._place_in_time):
-                alike = head is not None and (not inherited or self._looks[node.id] == self._looks[head])
+                alike = head is not None and (
+                    not inherited or self._patterns[node.id] == self._patterns[head]
+                )
                 if head is not None and node.hidden and alike:
                     self._stand_in(node.id, head)
                     repeats[head] += 1
@@ -112,8 +114,8 @@ class Levels:
             wires.setdefault(self.stands_in.get(b, b), []).append(self.stands_in.get(a, a))
         for outside, inside in self._entries.get(holder, ()) if holder is not None else ():
             wires.setdefault(self.stands_in.get(inside, inside), []).append(("outside", outside))
-        looks = [self._looks[n.id] for n in siblings]
-        for turns in loops_of([n.id for n in siblings], looks, wires):
+        patterns = [self._patterns[n.id] for n in siblings]
+        for turns in loops_of([n.id for n in siblings], patterns, wires):
             for number, turn in enumerate(turns):
                 for thing, first in zip(turn, turns[0], strict=True):
                     self._turns[thing] = (turns[0][0], number)
@@ -133,18 +135,18 @@ class Levels:
         return first_ops(self.nodes.values())
 
     @cached_property
-    def _looks(self) -> dict[int, int]:
+    def _patterns(self) -> dict[int, int]:
         """For each node a number that it shares with all nodes that look the same, down to the ops."""
         numbers: dict[Hashable, int] = {}
-        looks: dict[int, int] = {}
+        patterns: dict[int, int] = {}
         for node in sorted(self.nodes.values(), key=lambda n: -n.id):  # children come after their parents
-            below = tuple(looks[c.id] for c in self.children.get(node.id, ()) if c.id in looks)
+            below = tuple(patterns[c.id] for c in self.children.get(node.id, ()) if c.id in patterns)
             above, _, last = node.label.rpartition(".")
             name = above if last.isdigit() else node.label
             shapes = tuple(t.shape for t in node.outputs)
             own = (node.kind, name, node.type, shapes, node.parameters, node.flops, below)
-            looks[node.id] = numbers.setdefault(own, len(numbers))
-        return looks
+            patterns[node.id] = numbers.setdefault(own, len(numbers))
+        return patterns
 
     # -- one level --
 

@@ -10,38 +10,34 @@ LONGEST = 100  # nodes in one iteration of a loop
 Wires = Mapping[int, Sequence[Hashable]]  # for each node: the sources of its inputs
 
 
-def loops_of(things: Sequence[int], looks: Sequence[Hashable], wires: Wires) -> list[list[list[int]]]:
+def loops_of(things: Sequence[int], patterns: Sequence[Hashable], wires: Wires) -> list[list[list[int]]]:
     """The iterations of each loop, and the nodes of each iteration; `things` are in execution order."""
     found = []
     wiring = Wiring(things, wires)
     start = 0
     while start < len(things):
         best: list[list[int]] = []
+        covered = 0  # nodes in the best loop
         for length in range(1, min(LONGEST, (len(things) - start) // FEWEST) + 1):
-            if (
-                looks[start] != looks[start + length]
-                or len(best) * len(best[0] if best else ()) >= len(things) - start
-            ):
+            if patterns[start] != patterns[start + length] or covered >= len(things) - start:
                 continue
-            turns = _turns(things, looks, wiring, start, length)
-            if len(turns) >= FEWEST and len(turns) * length > len(best) * len(best[0] if best else ()):
-                best = turns
+            turns = _turns(things, patterns, wiring, start, length)
+            if len(turns) >= FEWEST and len(turns) * length > covered:
+                best, covered = turns, len(turns) * length
         if best:
             found.append(best)
-            start += len(best) * len(best[0])
-        else:
-            start += 1
+        start += covered or 1
     return found
 
 
 def _turns(
-    things: Sequence[int], looks: Sequence[Hashable], wires: Wiring, start: int, length: int
+    things: Sequence[int], patterns: Sequence[Hashable], wires: Wiring, start: int, length: int
 ) -> list[list[int]]:
     """As many iterations as look alike and are connected alike."""
     turns = 1
     second = start + length
-    while _alike(looks, start, start + turns * length, length):
-        begin = start + turns * length
+    first = patterns[start:second]
+    while patterns[(begin := start + turns * length) : begin + length] == first:
         if turns == 1:
             if not wires.are_same_within(start, second, length) or not wires.needs_the_last(second, length):
                 break
@@ -49,10 +45,6 @@ def _turns(
             break
         turns += 1
     return [list(things[start + n * length : start + (n + 1) * length]) for n in range(turns)]
-
-
-def _alike(looks: Sequence[Hashable], start: int, begin: int, length: int) -> bool:
-    return begin + length <= len(looks) and all(looks[begin + n] == looks[start + n] for n in range(length))
 
 
 class Wiring:
@@ -64,7 +56,7 @@ class Wiring:
 
     def of(self, begin: int, n: int, length: int) -> set[Hashable]:
         """For one node of the iteration that begins there, which is not the first one."""
-        return {self._told(source, begin, length) for source in self._sources[begin + n]}
+        return {self._relative(source, begin, length) for source in self._sources[begin + n]}
 
     def are_same_within(self, begin: int, other: int, length: int) -> bool:
         """Whether the nodes of two iterations have the same inputs from their own iteration."""
@@ -82,7 +74,7 @@ class Wiring:
             for source in sources
         )
 
-    def _told(self, source: Hashable, begin: int, length: int) -> Hashable:
+    def _relative(self, source: Hashable, begin: int, length: int) -> Hashable:
         place = self._at.get(source)
         if place is None or not -length <= place - begin < length:
             return "far", source

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.records.network import Graph, Node
+from clew.render.number_text import count, short, size
 from clew.render.safe_text import cut, neutral
-from clew.render.size_text import count, short, size
 
 _SCALES = {"flops": "flops", "memory": "saved", "parameters": "parameters"}
 PALETTE = ("#f4f6fa", "#e6eef9", "#d3e3f6", "#bfd7f2", "#a9caee", "#92bce9")  # dark text stays legible
 
 
 class Colour:
-    """A colour for each node by its share of a quantity; `values` may come from a run, by module path."""
+    """A colour for each node by its share of a quantity."""
 
-    def __init__(self, graph: Graph, by: str = "flops", values: Mapping[str, float] | None = None) -> None:
-        self.by = by
-        self._values = dict(values) if values is not None else None
+    def __init__(self, graph: Graph, by: str = "flops") -> None:
         self._field = _SCALES.get(by, "flops")
         roots = [n.id for n in graph.nodes if n.parent is None and n.kind == "module"]
         whole = roots[0] if len(roots) == 1 else None  # contains everything, which makes all others pale
@@ -32,8 +30,6 @@ class Colour:
         return PALETTE[min(int(share * len(PALETTE)), len(PALETTE) - 1)]
 
     def _amount(self, node: Node) -> float:
-        if self._values is not None:
-            return self._values.get(node.path, 0.0) if node.kind == "module" else 0.0
         return float(getattr(node, self._field)) * max(node.repeat, 1)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import IO
 
-from clew.records.network import Mishap, ModuleFrame
-from clew.render.rich_rng import undrawn
+from clew.records.network import ModuleFrame, ShapeError
 from clew.render.safe_text import neutral, short_path
-from clew.render.screen import Screen
+from clew.render.screen import Screen, drawn_text
 
 COLUMN = 10
 TITLES = {
@@ -20,37 +18,34 @@ TITLES = {
 }
 
 
-def render_mishap(mishap: Mishap, *, stream: IO[str] | None = None, width: int | None = None) -> None:
+def render_shape_error(found: ShapeError, *, stream: IO[str] | None = None, width: int | None = None) -> None:
     """Draw it; the exception itself takes only one line, as its traceback is elsewhere."""
     screen = Screen(stream, width)
     screen.rule()
-    title = screen.text(TITLES.get(mishap.kind, TITLES["other"]), "bold red")
+    title = screen.text(TITLES.get(found.kind, TITLES["other"]), "bold red")
     screen.line(screen.text("clew  ", "bold"), title)
     screen.blank()
-    for depth, frame in enumerate(mishap.frames):
-        _draw_frame(screen, depth, frame, last=depth == len(mishap.frames) - 1)
-    if mishap.frames:
+    for depth, frame in enumerate(found.frames):
+        _draw_frame(screen, depth, frame, last=depth == len(found.frames) - 1)
+    if found.frames:
         screen.blank()
-    _row(screen, "error", mishap.error)
-    if mishap.file:
-        place = f"{short_path(mishap.file)}:{mishap.line}"
-        _row(screen, "where", f"{place}  {mishap.code}" if mishap.code else place)
-    _row(screen, "expected", mishap.expected)
-    _row(screen, "given", mishap.given)
-    _row(screen, "fix", mishap.suggestion, "bold")
+    _row(screen, "error", found.error)
+    if found.file:
+        place = f"{short_path(found.file)}:{found.line}"
+        _row(screen, "where", f"{place}  {found.code}" if found.code else place)
+    _row(screen, "expected", found.expected)
+    _row(screen, "given", found.given)
+    _row(screen, "fix", found.suggestion, "bold")
     screen.rule()
 
 
-def mishap_text(mishap: Mishap) -> str:
+def shape_error_text(found: ShapeError) -> str:
     """The explanation as it is drawn on a plain stream."""
-    paper = StringIO()
-    with undrawn():
-        render_mishap(mishap, stream=paper)
-    return paper.getvalue().rstrip("\n")
+    return drawn_text(render_shape_error, found)
 
 
 def _draw_frame(screen: Screen, depth: int, frame: ModuleFrame, last: bool) -> None:
-    times = "x" if screen.glyphs.plain else "×"
+    times = screen.glyphs.times
     label = frame.module if frame.module else "" if frame.module == "" else f"in {frame.kind}"
     detail = f"({neutral(frame.detail, 48)})" if frame.detail else ""
     kind = f"{neutral(frame.kind, 40)}{detail}" if frame.module is not None else ""

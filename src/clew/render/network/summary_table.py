@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import IO
 
 from clew.records.finding import Finding
-from clew.records.network import ModuleRow, Summary
-from clew.render.network.shape_error_text import render_mishap
-from clew.render.network.table_width import GAP, Fit, fitted, short_name, wrapped
-from clew.render.safe_text import cut, neutral
+from clew.records.network import ModuleRow, Statistics, Summary
+from clew.render.network.shape_error_text import render_shape_error
+from clew.render.number_text import count, short, size
+from clew.render.safe_text import ELLIPSIS, cut, neutral
 from clew.render.screen import STYLES, Screen
-from clew.render.size_text import count, short, size, statistics
-from clew.render.verdict.source_place import layer, location
+from clew.render.verdict.finding_block import layer, location
 
 INDENT = 2
 
@@ -49,13 +48,13 @@ def render_summary(
     screen.rule()
     _draw_sums(screen, summary, any(r.repeat > 1 for r in rows) and not expand)
     draw_findings(screen, summary.findings)
-    if summary.mishap is not None:
+    if summary.shape_error is not None:
         screen.blank()
-        render_mishap(summary.mishap, stream=stream, width=width)
+        render_shape_error(summary.shape_error, stream=stream, width=width)
 
 
 def _draw_title(screen: Screen, summary: Summary) -> None:
-    times = "x" if screen.glyphs.plain else "×"
+    times = screen.glyphs.times
     arrow = f" {screen.glyphs.arrow} "
     given = ", ".join(
         f"{'' if name == 'input' else neutral(name, 30) + ' '}{t.text(times)} {t.dtype}"
@@ -68,8 +67,8 @@ def _draw_title(screen: Screen, summary: Summary) -> None:
 
 
 def _columns(summary: Summary, screen: Screen) -> list[SummaryColumn]:
-    times = "x" if screen.glyphs.plain else "×"
-    idle = "not used" if summary.mishap is None else "not reached"
+    times = screen.glyphs.times
+    idle = "not used" if summary.shape_error is None else "not reached"
     columns = [
         SummaryColumn("output", lambda r: _output(r, times, idle), 1, right=False, widest=160),
         SummaryColumn("parameters", _parameters, 0),
@@ -112,7 +111,7 @@ def _name(
 
 def _draw_rows(screen: Screen, summary: Summary, rows: Sequence[ModuleRow], expand: bool) -> None:
     columns = _columns(summary, screen)
-    times = "x" if screen.glyphs.plain else "×"
+    times = screen.glyphs.times
     names, parents = [], dict[int, str]()
     for row in rows:
         names.append(_name(row, parents, expand, summary.name, times))
@@ -158,7 +157,14 @@ def _draw_statistics(screen: Screen, row: ModuleRow) -> None:
     for label, stats in (("data", row.data), ("grad", row.gradient)):
         if stats is not None:
             style = "red" if stats.nonfinite else "dim"
-            screen.line(screen.text(f"{indent}{label}  {statistics(stats)}", style))
+            screen.line(screen.text(f"{indent}{label}  {_statistics(stats)}", style))
+
+
+def _statistics(stats: Statistics) -> str:
+    """`0.01 ±0.98, median 0, -3.1 … 3.3`, and what was not finite."""
+    bad = f", {stats.nonfinite:,} non-finite" if stats.nonfinite else ""
+    middle = f"{stats.mean:.3g} ±{stats.std:.3g}, median {stats.median:.3g}"
+    return f"{middle}, {stats.min:.3g} … {stats.max:.3g}{bad}"
 
 
 def _draw_sums(screen: Screen, summary: Summary, folded: bool) -> None:
@@ -180,10 +186,10 @@ def _draw_sums(screen: Screen, summary: Summary, folded: bool) -> None:
     if summary.dims:
         _draw(screen, "traced at", ", ".join(f"{name} = {n}" for name, n in summary.dims))
     if folded:
-        times = "x" if screen.glyphs.plain else "×"
+        times = screen.glyphs.times
         _draw(screen, "", f"{times}N: N equal blocks in a row, shown once; the numbers are for one")
     idle = [r for r in summary.rows if not r.ran]
-    if idle and summary.mishap is None and not any(f.check == UNUSED for f in summary.findings):
+    if idle and summary.shape_error is None and not any(f.check == UNUSED for f in summary.findings):
         unused = sum(r.parameters for r in idle)
         where = f"{len(idle)} modules were" if len(idle) > 1 else f"{neutral(idle[0].path, 60)} were"
         text = f"the {count(unused)} parameters of {where} not used in this forward"
@@ -211,3 +217,69 @@ def draw_findings(screen: Screen, findings: Sequence[Finding]) -> None:
         screen.blank()
         one = findings[0].check if len(findings) == 1 else "NAME"
         screen.block(screen.text(f"more: clew explain {one}", "dim"))
+
+
+# ---- widths ----------------------------------------------------------------------------------
+
+GAP = 2
+NAME_SHARE = 0.5  # of the width, at most, for the module tree
+LEAST_NAME, LEAST_SHAPE = 20, 16  # columns below which neither is readable
+SHORTEST_KIND = 6  # of a class name, before the module's own name is cut
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Widths of the name, of the wrapping column and of those shown; and what was dropped."""
+
+    name: int
+    shape: int
+    shown: list[int]
+    gone: list[int]
+
+
+def fitted(width: int, name: int, widths: Sequence[int], wraps: int, ranks: Sequence[int]) -> Fit:
+    """`widths` are the columns' own; number `wraps` may be narrower; the highest rank is dropped first."""
+    shown, gone = list(range(len(widths))), list[int]()
+    while True:
+        others = sum(widths[i] + GAP for i in shown if i != wraps)
+        room = width - others - GAP
+        name_least, shape_least = min(name, LEAST_NAME), min(widths[wraps], LEAST_SHAPE)
+        if name_least + shape_least <= room or len(shown) == 1:
+            break
+        lost = max((i for i in shown if i != wraps), key=lambda i: ranks[i])
+        shown.remove(lost)
+        gone.append(lost)
+    shape = min(widths[wraps], max(room - min(name, int(width * NAME_SHARE)), shape_least))
+    return Fit(max(min(name, room - shape, int(width * NAME_SHARE)), name_least), shape, shown, sorted(gone))
+
+
+def short_name(indent: str, head: str, kind: str, width: int) -> str:
+    """The class is cut before the name, and a name at its start: `…decoder.layers.0`."""
+    room = width - len(indent) - len(head)
+    if len(kind) <= room or not kind:
+        whole = f"{indent}{head}{kind}"
+        return whole if len(whole) <= width else _tail(indent, head, width)
+    if room >= 2 + SHORTEST_KIND:
+        return f"{indent}{head}{cut(kind, room)}"
+    return f"{indent}{head}" if room >= 0 else _tail(indent, head, width)
+
+
+def _tail(indent: str, head: str, width: int) -> str:
+    indent = indent[: max(width - 12, 0)]
+    return f"{indent}{ELLIPSIS}{head[-max(width - len(indent) - 1, 1) :]}"
+
+
+def wrapped(shape: str, times: str, width: int) -> list[str]:
+    """A long shape on several lines, each later one beginning with the sign between two sizes."""
+    if len(shape) <= width:
+        return [shape]
+    between = f" {times} " if f" {times} " in shape else times
+    first, *others = shape.split(between)
+    lines = [first]
+    for extent in others:
+        longer = f"{lines[-1]}{between}{extent}"
+        if len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(f"{times}{' ' if len(between) > 1 else ''}{extent}")
+    return [cut(line, width) for line in lines]

@@ -1,25 +1,23 @@
-"""Where the time of a program goes: modules, ops, source lines, and host syncs."""
+"""Where the time of a program goes: the tree of modules, ops, source lines, and host syncs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from clew.records.step_costs import LineCost, OpCost, Profile, Sync
-from clew.render.columns import Column, draw_table
-from clew.render.number_text import rate, share, span
-from clew.render.profile.module_tree import Branch, grown, rows_shown
+from clew.records.step_costs import LineCost, ModuleCost, OpCost, Profile, Sync
+from clew.render.number_text import rate, share, size, span
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
-from clew.render.size_text import size
+from clew.render.text_table import Column, draw_table
 
 NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")  # of a module in a list
 MODULES = 10  # lines of each table, unless all are requested
 OPS = 4
 LINES = 5
 WIDE = 100  # columns from which every module shows its type
-SLOWED = 1.1  # times the usual step from which the profiler's overhead is reported
+SLOWED = 1.1  # times the median step from which the profiler's overhead is reported
 CALLS_ALL = 0.95  # share of a step from which a line is only the caller of what runs
 RELEVANT = 0.01  # share of a step below which an op or a line is left out, unless all are requested
 
@@ -58,8 +56,8 @@ def draw_modules(screen: Screen, profile: Profile, *, full: bool) -> None:
 def _draw_slowed(screen: Screen, profile: Profile) -> None:
     """Profiling costs time: reported where the numbers would not match those above."""
     if profile.detailed_step > SLOWED * profile.step_median > 0:
-        told = f"in the steps profiled in detail, which take {span(profile.detailed_step)} each"
-        screen.block(screen.text(told, "dim"))
+        note = f"in the steps profiled in detail, which take {span(profile.detailed_step)} each"
+        screen.block(screen.text(note, "dim"))
 
 
 def _module_row(depth: int, branch: Branch, profile: Profile, wide: bool) -> list[str]:
@@ -69,9 +67,9 @@ def _module_row(depth: int, branch: Branch, profile: Profile, wide: bool) -> lis
     times = f" ×{branch.members}" if branch.members > 1 else ""
     memory = sum(b.cost.parameters + b.cost.activations for _, b in branch.walk())
     name = neutral(branch.name, 120) or "(model)"
-    told = f" {neutral(cost.type, 40)}" if wide or not name[0].isalpha() else ""
+    type_name = f" {neutral(cost.type, 40)}" if wide or not name[0].isalpha() else ""
     return [
-        "  " * min(depth, 8) + name + times + told,
+        "  " * min(depth, 8) + name + times + type_name,
         f"{cost.calls:.3g}",
         span(cost.total),
         span(cost.forward),
@@ -113,10 +111,10 @@ def alike(ops: Sequence[OpCost]) -> list[OpCost]:
     groups: dict[tuple[str, str, str], list[OpCost]] = {}
     for op in ops:
         groups.setdefault((NUMBER.sub("*", op.module), op.op, op.shapes), []).append(op)
-    return [group[0] if len(group) == 1 else _summed(group) for group in groups.values()]
+    return [group[0] if len(group) == 1 else _summed_ops(group) for group in groups.values()]
 
 
-def _summed(ops: Sequence[OpCost]) -> OpCost:
+def _summed_ops(ops: Sequence[OpCost]) -> OpCost:
     """One for all of them; the share of the roof is weighted by time."""
     names = zip(*(op.module.split(".") for op in ops), strict=True)
     module = ".".join(name[0] if len(set(name)) == 1 else "*" for name in names)
@@ -202,12 +200,9 @@ def draw_syncs(screen: Screen, profile: Profile) -> None:
         Column("calls"),
         Column("time"),
     )
+    costliest = sorted(profile.syncs, key=lambda sync: -sync.seconds)
     screen.blank()
-    draw_table(screen, columns, [_sync_row(sync) for sync in _costliest(profile.syncs)])
-
-
-def _costliest(syncs: Sequence[Sync]) -> list[Sync]:
-    return sorted(syncs, key=lambda sync: -sync.seconds)
+    draw_table(screen, columns, [_sync_row(sync) for sync in costliest])
 
 
 def _sync_row(sync: Sync) -> list[str]:
@@ -222,3 +217,121 @@ def _least(profile: Profile) -> float:
 def _draw_rest(screen: Screen, number: int, what: str) -> None:
     if number > 0:
         screen.block(screen.text(f"and {number:,} more {what}", "dim"))
+
+
+# ---- the tree of modules ---------------------------------------------------------------------
+
+EQUAL_BLOCKS = 3  # equal neighbours from which they become one line
+RELEVANT_MODULE = 0.03  # share of the outermost modules' time below which one is not shown
+TOLERANCE = 1.6  # times the first one's time: a slower block among equal ones is a line of its own
+NUMBERED_NAME = re.compile(r"(.*?)(\d+)")
+
+
+@dataclass
+class Branch:
+    """A module, or several identical ones, with their contents."""
+
+    name: str  # relative to the enclosing module
+    cost: ModuleCost
+    members: int = 1
+    inside: list[Branch] = field(default_factory=list)
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Branch]]:
+        waiting = [(depth, self)]
+        while waiting:
+            level, branch = waiting.pop()
+            yield level, branch
+            waiting += [(level + 1, child) for child in reversed(branch.inside)]
+
+
+def grown(modules: Sequence[ModuleCost]) -> list[Branch]:
+    """The outermost modules, each with its submodules, in forward order."""
+    branches = {module.module: Branch(module.module, module) for module in modules}
+    outermost = []
+    for path, branch in branches.items():
+        around = enclosing_module(path, branches)
+        if around is None:
+            outermost.append(branch)
+        else:
+            branch.name = path[len(around) + 1 :] if around else path
+            branches[around].inside.append(branch)
+    return outermost
+
+
+def enclosing_module(path: str, known: Container[str]) -> str | None:
+    """The nearest enclosing module; lists and the like are not called and may be missing."""
+    if path.startswith("("):  # "(outside modules)", "(optimizer)"
+        return None
+    while "." in path:
+        path = path.rpartition(".")[0]
+        if path in known:
+            return path
+    return "" if path and "" in known else None
+
+
+def folded(branches: Sequence[Branch]) -> list[Branch]:
+    """Neighbours of the same type and about the same time as one; their contents are folded likewise."""
+    runs: list[list[Branch]] = []
+    for branch in branches:
+        if runs and _continues(runs[-1], branch):
+            runs[-1].append(branch)
+        else:
+            runs.append([branch])
+    found = []
+    for run in runs:
+        merged = [_merged_blocks(run)] if len(run) >= EQUAL_BLOCKS else run
+        found += [replace(one, inside=folded(one.inside)) for one in merged]
+    return found
+
+
+def _continues(run: Sequence[Branch], branch: Branch) -> bool:
+    first, here = NUMBERED_NAME.fullmatch(run[0].name), NUMBERED_NAME.fullmatch(branch.name)
+    if first is None or here is None or first[1] != here[1] or run[0].cost.type != branch.cost.type:
+        return False
+    low, high = sorted((run[0].cost.total, branch.cost.total))
+    return high <= TOLERANCE * low and len(run[0].inside) == len(branch.inside)
+
+
+def _merged_blocks(run: Sequence[Branch]) -> Branch:
+    """One for all; merges the members' submodules of the same name."""
+    parts: dict[str, list[Branch]] = {}
+    for branch in run:
+        for child in branch.inside:
+            parts.setdefault(child.name, []).append(child)
+    last = NUMBERED_NAME.fullmatch(run[-1].name)
+    name = f"{run[0].name}…{last[2]}" if last else run[0].name
+    inside = [
+        replace(_merged_blocks(same), name=key) if len(same) > 1 else same[0] for key, same in parts.items()
+    ]
+    return Branch(name, summed_modules([branch.cost for branch in run]), sum(b.members for b in run), inside)
+
+
+def summed_modules(costs: Sequence[ModuleCost]) -> ModuleCost:
+    """All of them together; the share of the roof is weighted by time."""
+    time = sum(cost.total for cost in costs if cost.roof is not None)
+    roof = sum((cost.roof or 0.0) * cost.total for cost in costs) / time if time > 0 else None
+    return replace(
+        costs[0],
+        calls=sum(c.calls for c in costs),
+        forward=sum(c.forward for c in costs),
+        backward=sum(c.backward for c in costs),
+        self_forward=sum(c.self_forward for c in costs),
+        self_backward=sum(c.self_backward for c in costs),
+        spread=sum(c.spread**2 for c in costs) ** 0.5,
+        flops=sum(c.flops for c in costs),
+        moved=sum(c.moved for c in costs),
+        roof=roof,
+        parameters=sum(c.parameters for c in costs),
+        activations=sum(c.activations for c in costs),
+        peak=max(c.peak for c in costs),
+    )
+
+
+def rows_shown(modules: Sequence[ModuleCost], most: int) -> tuple[list[tuple[int, Branch]], list[Branch]]:
+    """The most expensive with their depth, in forward order, and those left out."""
+    rows = [row for branch in folded(grown(modules)) for row in branch.walk()]
+    order = sorted(range(len(rows)), key=lambda n: (-rows[n][1].cost.total, rows[n][0], n))
+    whole = sum(branch.cost.total for depth, branch in rows if depth == 0)
+    chosen = {n for n in order[:most] if rows[n][1].cost.total >= RELEVANT_MODULE * whole}
+    kept = [row for n, row in enumerate(rows) if n in chosen]
+    return kept, [row[1] for n, row in enumerate(rows) if n not in chosen]

@@ -9,7 +9,8 @@ from typing import Any
 
 from clew.records.codec import plain
 from clew.records.step_costs import ModuleCost, PartCost, Profile
-from clew.render.size_text import short
+from clew.render.number_text import short
+from clew.render.profile.cost_tables import enclosing_module
 
 SAME = 0.1  # relative difference up to which derived numbers are equal
 SAME_ROOF = 0.25  # a machine's measured peak varies more
@@ -156,23 +157,13 @@ def _marked(changes: list[CostChange]) -> Iterator[CostChange]:
     inside: dict[str, list[CostChange]] = {}
     paths = {change.name for change in changes}
     for change in changes:
-        around = _around(change.name, paths)
+        around = enclosing_module(change.name, paths)
         if around is not None and change.significant:
             inside.setdefault(around, []).append(change)
     for change in changes:
         same = [c.difference for c in inside.get(change.name, []) if c.difference * change.difference > 0]
         through = abs(sum(same)) >= EXPLAINED * abs(change.difference) if same else False
         yield replace(change, explained=True) if through else change
-
-
-def _around(path: str, known: set[str]) -> str | None:
-    if not path or path.startswith("("):
-        return None
-    while "." in path:
-        path = path.rpartition(".")[0]
-        if path in known:
-            return path
-    return "" if "" in known else None
 
 
 def all_alike(modules: Sequence[CostChange], step: float) -> Iterator[str]:
@@ -215,13 +206,13 @@ def _memory(a: Profile, b: Profile) -> Iterator[CostChange]:
         sizes.append((kind, float(a.memory.kinds.get(kind, 0)), float(b.memory.kinds.get(kind, 0))))
     for name, before, after in sizes:
         if before or after:
-            yield _held(name, before, after, peak)
-    held = [_whole_process(side) for side in (a, b)]
-    if all(held):
-        yield _held("all processes", held[0], held[1], max(held))
+            yield _memory_change(name, before, after, peak)
+    processes = [_whole_process(side) for side in (a, b)]
+    if all(processes):
+        yield _memory_change("all processes", processes[0], processes[1], max(processes))
 
 
-def _held(name: str, before: float, after: float, whole: float) -> CostChange:
+def _memory_change(name: str, before: float, after: float, whole: float) -> CostChange:
     word = _judged(before, after, 0.0, whole, 1, (LARGER, SMALLER))
     return CostChange("memory", name, before, after, word)
 
@@ -233,8 +224,8 @@ def _whole_process(profile: Profile) -> float:
 
 def ordered(changes: Sequence[CostChange]) -> list[CostChange]:
     """Those that count, the largest difference first; without modules explained by their submodules."""
-    told = [change for change in changes if change.significant and not change.explained]
-    return sorted(told, key=lambda change: -abs(change.difference))
+    counting = [change for change in changes if change.significant and not change.explained]
+    return sorted(counting, key=lambda change: -abs(change.difference))
 
 
 def median_error(part: PartCost) -> float:
@@ -242,8 +233,7 @@ def median_error(part: PartCost) -> float:
 
 
 def step_error(profile: Profile) -> float:
-    steps = max((part.steps for part in profile.parts), default=profile.detailed)
-    return _of_median(profile.step_median, profile.step_p95, steps)
+    return _of_median(profile.step_median, profile.step_p95, _steps(profile))
 
 
 def mean_error(module: ModuleCost) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from clew.render.columns import Column, draw_table
-from clew.render.number_text import share, span
+from clew.records.plural import counted
+from clew.render.number_text import share, size, span
 from clew.render.profile.profile_diff import FASTER, NOISE, SLOWER, CostChange, ProfileDiff, ordered
 from clew.render.safe_text import neutral
 from clew.render.screen import Screen
-from clew.render.size_text import size
+from clew.render.text_table import Column, draw_table
 from clew.render.verdict.finding_block import COLUMN
 
 FEW = 3  # modules named where none is beyond the noise
@@ -27,8 +27,8 @@ def render_comparison(
     names = screen.join(*(neutral(name, 80) for name in comparison.names), gap=f" {screen.glyphs.arrow} ")
     screen.block(screen.join(screen.text("clew profile  ", "bold"), names))
     for difference in comparison.differences:
-        told = screen.text(neutral(difference, 300), "yellow")
-        screen.block(told, label="differs", column=COLUMN)
+        setting = screen.text(neutral(difference, 300), "yellow")
+        screen.block(setting, label="differs", column=COLUMN)
     _draw_step(screen, comparison.step)
     _draw_changes(screen, comparison.parts, "part", full)
     if comparison.step.significant and not ordered(comparison.modules):
@@ -71,18 +71,18 @@ def _draw_changes(
     changes: Sequence[CostChange],
     what: str,
     full: bool,
-    told: Callable[[float], str] = span,
+    text: Callable[[float], str] = span,
 ) -> None:
     found = ordered(changes)
     shown = list(changes) if full else found[:MOST]
     if not shown:
         return
-    _draw_table(screen, shown, what, told)
+    _draw_table(screen, shown, what, text)
     if len(shown) < len(found):
         screen.block(screen.text(f"and {len(found) - len(shown)} more", "dim"))
 
 
-def _draw_table(screen: Screen, shown: Sequence[CostChange], what: str, told: Callable[[float], str]) -> None:
+def _draw_table(screen: Screen, shown: Sequence[CostChange], what: str, text: Callable[[float], str]) -> None:
     columns = (
         Column(what, left=True, flexible=True, least=24),
         Column("before"),
@@ -93,20 +93,20 @@ def _draw_table(screen: Screen, shown: Sequence[CostChange], what: str, told: Ca
         Column("", left=True),
     )
     screen.blank()
-    draw_table(screen, columns, [_row(change, told) for change in shown])
+    draw_table(screen, columns, [_row(change, text) for change in shown])
 
 
-def _row(change: CostChange, told: Callable[[float], str]) -> list[str]:
+def _row(change: CostChange, text: Callable[[float], str]) -> list[str]:
     name = neutral(change.name, 160) or "(model)"
     relative = abs(change.difference) / change.before if change.before else 0.0
     sign = "+" if change.difference > 0 else "-" if change.difference < 0 else ""
     there = change.before is not None and change.after is not None
     return [
         f"{name} {neutral(change.type, 40)}".rstrip(),
-        told(change.before) if change.before is not None else "",
-        told(change.after) if change.after is not None else "",
-        f"{sign}{told(abs(change.difference))}" if there else "",
-        told(2 * change.error) if change.error > 0 else "",
+        text(change.before) if change.before is not None else "",
+        text(change.after) if change.after is not None else "",
+        f"{sign}{text(abs(change.difference))}" if there else "",
+        text(2 * change.error) if change.error > 0 else "",
         f"{sign}{share(relative)}" if relative and there else "",
         change.verdict,
     ]
@@ -122,7 +122,7 @@ def _draw_noise(screen: Screen, comparison: ProfileDiff, full: bool) -> None:
             ("op", comparison.ops),
         )
     ]
-    within = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts if n)
+    within = ", ".join(counted(n, name) for name, n in counts if n)
     screen.blank()
     screen.rule()
     if within and not full:

@@ -1,20 +1,22 @@
-"""One finding, drawn: what, where, the evidence, how to fix it, and what follows from it."""
+"""Findings in the terminal: grouped by root cause, each with place, evidence, fix and consequences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from clew.records.finding import Evidence, Finding
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+from clew.render.line_plot import GUTTER, WIDTH, PlotLine, plot_rows
 from clew.render.number_text import number
-from clew.render.plot_line import PlotLine
-from clew.render.plot_terminal import GUTTER, WIDTH, plot_rows
 from clew.render.run_summary import RunSummary
-from clew.render.safe_text import neutral, neutral_lines
+from clew.render.safe_text import neutral, neutral_lines, short_path
 from clew.render.screen import STYLES, Screen
 from clew.render.sparkline import is_logarithmic, sparkline
 from clew.render.verdict.sample_gallery import draw_exhibits
-from clew.render.verdict.source_place import layer, location, source_line
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,6 +26,59 @@ MOST_EVIDENCE = 4  # observations per finding, unless all are requested
 MOST_PLOTS = 2  # plots of an experiment, unless all are requested
 SPARK_WIDTH = 32
 INDENT = 2
+FULL_ROOTS = 3  # findings with all their evidence: more would not fit on one screen
+LARGEST_SOURCE = 4_000_000  # bytes; a larger file is data, not a program
+
+Group = tuple[Finding, list[Finding]]
+
+
+def effects_by_root(findings: Iterable[Finding]) -> list[Group]:
+    """Each root cause with everything that follows from it, directly or not, in the verdict's order."""
+    found = list(findings)
+    by_id = {finding.id: finding for finding in reversed(found)}
+    rooted = [(finding, _root_of(finding, by_id)) for finding in found]
+    groups: dict[int, Group] = {id(finding): (finding, []) for finding, root in rooted if root is finding}
+    for finding, root in rooted:
+        if root is not finding:
+            groups[id(root)][1].append(finding)
+    return list(groups.values())
+
+
+def _root_of(finding: Finding, by_id: dict[str, Finding]) -> Finding:
+    passed = {finding.id}
+    current = finding
+    while True:
+        cause = next((by_id[i] for i in current.because if i in by_id), None)
+        if cause is None:
+            return current
+        if cause.id in passed:  # a cycle has no root: each is its own
+            return finding
+        passed.add(cause.id)
+        current = cause
+
+
+def draw_findings(
+    screen: Screen,
+    findings: Iterable[Finding],
+    run: RunSummary,
+    *,
+    full: bool,
+    plots: Mapping[str, Sequence[PlotLine]] | None = None,
+) -> None:
+    """The first root causes with all their evidence; the rest, and hints, in a line each."""
+    groups = effects_by_root(findings)
+    faults = [group for group in groups if full or group[0].severity is not Severity.ADVICE]
+    drawn = faults if full else faults[:FULL_ROOTS]
+    for root, effects in drawn:
+        screen.blank()
+        draw_finding(screen, root, run, full=full, plots=(plots or {}).get(root.check, ()))
+        draw_effects(screen, effects, run, full=full)
+    rest = [group for group in groups if group not in drawn]
+    if rest:
+        screen.blank()
+    for root, effects in rest:
+        for finding in (root, *effects):
+            screen.block(one_line(screen, finding))
 
 
 def draw_finding(
@@ -52,8 +107,8 @@ def draw_finding(
         screen.block(screen.text(words, "green"), indent=inner, label=label, column=COLUMN)
     if finding.proof is not None:
         style = "green" if finding.proof.helped else "yellow"
-        told = screen.text(neutral(finding.proof.sentence), style)
-        screen.block(told, indent=inner, label="proof", column=COLUMN)
+        proof = screen.text(neutral(finding.proof.sentence), style)
+        screen.block(proof, indent=inner, label="proof", column=COLUMN)
 
 
 def draw_effects(screen: Screen, effects: list[Finding], run: RunSummary, *, full: bool) -> None:
@@ -142,3 +197,34 @@ def _caption(evidence: Evidence, dash: str) -> str:
     if is_logarithmic(evidence.values):
         parts.append("log scale")
     return ", ".join(parts)
+
+
+def location(site: Site) -> str | None:
+    """`train.py:42`, as seen from the working folder."""
+    if site.file is None:
+        return None
+    name = site.file if site.file.startswith("<") else short_path(site.file)
+    return neutral(name if site.line is None else f"{name}:{site.line}", 200)
+
+
+def layer(site: Site) -> str | None:
+    """`encoder.fc1.weight`: the module and its parameter."""
+    parts = [part for part in (site.module, site.param) if part]
+    return neutral(".".join(parts), 120) if parts else None
+
+
+def source_line(site: Site, unchanged_since: float | None = None) -> str | None:
+    """The text of the line, if the file exists and was not edited after the run began."""
+    if site.file is None or site.line is None or site.line < 1:
+        return None
+    try:
+        about = os.stat(site.file)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST_SOURCE:
+            return None  # a path in a run may name anything, even a device that never ends
+        if unchanged_since is not None and about.st_mtime > unchanged_since:
+            return None
+        with open(site.file, encoding="utf-8", errors="replace") as file:
+            found = next(islice(file, site.line - 1, None), "")
+    except (OSError, ValueError):
+        return None
+    return neutral(found.strip(), 200) or None

@@ -5,22 +5,22 @@ Everything in it may come from a stranger's run, so all of it is escaped; colour
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
 from typing import TYPE_CHECKING
+
+from clew.records.finding import Finding
+from clew.records.plural import counted
+from clew.records.verdict import Verdict
+from clew.render.run_summary import RunSummary
+from clew.render.verdict.finding_block import effects_by_root, location
 
 if TYPE_CHECKING:
     from clew.store.read.run_data import RunData
 
-import math
-from collections.abc import Iterable, Sequence
-from html import escape
-
-from clew.records.finding import Finding
-from clew.records.verdict import Verdict
-from clew.render.run_summary import RunSummary
-from clew.render.verdict.root_causes import effects_by_root
-from clew.render.verdict.source_place import location
-
 WIDTH, HEIGHT = 480, 90
+SHOWN = 400  # points of the loss that a small image can show
 MARKS = {"error": ("✗", "#b3341a"), "warning": ("!", "#b07400"), "advice": ("·", "#45607a")}
 MOST = 12  # findings shown; the rest is counted
 
@@ -44,11 +44,9 @@ def _head(verdict: Verdict, run: RunSummary) -> str:
     worst = verdict.worst()
     said = "nothing to check" if run.idle and not verdict.findings else "no fault found"
     if worst is not None:
-        said = f"{len(verdict.findings)} finding{'' if len(verdict.findings) == 1 else 's'}"
-    return (
-        f"<div><b>{escape(run.script)}</b> · {escape(run.state)} · {run.steps} "
-        f"step{'' if run.steps == 1 else 's'} · {said}</div>"
-    )
+        said = counted(len(verdict.findings), "finding")
+    steps = counted(run.steps, "step")
+    return f"<div><b>{escape(run.script)}</b> · {escape(run.state)} · {steps} · {said}</div>"
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
@@ -60,13 +58,15 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
 
 def _finding(finding: Finding, effects: Sequence[Finding]) -> str:
     mark, colour = MARKS[finding.severity.value]
-    rows = [("where", location(finding.site)), ("evidence", None), ("fix", finding.fix)]
-    cells = [f"<code>{escape(value)}</code>" if value else "" for _, value in rows]
-    cells[1] = "<br>".join(escape(item.text) for item in finding.evidence[:3])
+    rows = {
+        "where": _code(location(finding.site)),
+        "evidence": "<br>".join(escape(item.text) for item in finding.evidence[:3]),
+        "fix": _code(finding.fix),
+    }
     table = "".join(
         f'<div style="display:flex;gap:.8em"><span style="opacity:.6;min-width:5em">{name}</span>'
         f"<span>{cell}</span></div>"
-        for (name, _), cell in zip(rows, cells, strict=True)
+        for name, cell in rows.items()
         if cell
     )
     follows = (
@@ -82,10 +82,14 @@ def _finding(finding: Finding, effects: Sequence[Finding]) -> str:
     )
 
 
+def _code(text: str | None) -> str:
+    return f"<code>{escape(text)}</code>" if text else ""
+
+
 def _foot(verdict: Verdict, run: RunSummary) -> str:
-    judged = len(verdict.ruled_out)
+    judged = counted(len(verdict.ruled_out), "check")
     return (
-        f'<div style="opacity:.6">{judged} checks found nothing, {len(verdict.not_judged)} could not run · '
+        f'<div style="opacity:.6">{judged} found nothing, {len(verdict.not_judged)} could not run · '
         f"<code>clew ui</code> shows all of <code>{escape(run.id)}</code></div>"
     )
 
@@ -114,9 +118,6 @@ def _curve(loss: Points) -> str:
         f'<text x="0" y="{HEIGHT + 15}" font-size="11" fill="currentColor" opacity=".6">'
         f"loss {finite[0][1]:.3g} → {finite[-1][1]:.3g}, steps {left:.0f}–{right:.0f}</text></svg>"
     )
-
-
-SHOWN = 400  # points of the loss that a small image can show
 
 
 def loss_points(data: RunData) -> list[tuple[float, float]]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from clew.records.finding import Exhibit, Finding, Severity
-from clew.render.images import fitted, image_of, png
+from clew.render.images import data_uri, image_of
+from clew.render.line_plot import PlotLine, plot_svg
 from clew.render.number_text import duration
-from clew.render.plot_line import PlotLine, numbers
-from clew.render.plot_svg import svg
 from clew.render.run_summary import RunSummary
 from clew.render.safe_text import neutral, neutral_lines
-from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, ExperimentAnswer, Preflight
-from clew.render.verdict.root_causes import effects_by_root
+from clew.render.verdict.finding_block import effects_by_root, layer, location, source_line
+from clew.render.verdict.preflight_results import FAILED, PASSED, UNJUDGED, ExperimentAnswer, Preflight
 from clew.render.verdict.sample_gallery import rows_of_numbers
-from clew.render.verdict.source_place import layer, location, source_line
 
 MARKS = {PASSED: "✓", FAILED: "✗", UNJUDGED: "–"}
 STYLE = """
@@ -50,9 +47,13 @@ background:none;color:inherit}
 
 def page(preflight: Preflight, run: RunSummary) -> str:
     """A whole document."""
-    head = f'<meta charset="utf-8"><title>{text(f"clew check {preflight.what}", 100)}</title>'
+    return document(f"clew check {preflight.what}", fragment(preflight, run))
+
+
+def document(title: str, body: str) -> str:
+    """A page with this fragment as its body."""
+    head = f'<meta charset="utf-8"><title>{text(title, 100)}</title>'
     scheme = "<style>:root{color-scheme:light dark}body{margin:2em}</style>"
-    body = fragment(preflight, run)
     return f'<!doctype html><html lang="en"><head>{head}{scheme}</head><body>{body}</body></html>\n'
 
 
@@ -67,12 +68,7 @@ def fragment(preflight: Preflight, run: RunSummary) -> str:
         counts += f', <span class="failed">{len(preflight.others)} other</span>'
     title = f"<b>clew check</b> {text(preflight.what, 80)} · {counts} · {duration(preflight.seconds)}"
     rows = "".join(_row(answer) for answer in preflight.answers)
-    plots = preflight.plots
-    found = "".join(
-        section(finding, run, plots.get(finding.check, ()), root=finding is root)
-        for root, effects in effects_by_root(preflight.verdict.findings)
-        for finding in (root, *effects)
-    )
+    found = sections(preflight.verdict.findings, run, preflight.plots)
     return f'<div class="clew"><style>{STYLE}</style><p>{title}</p><table>{rows}</table>{found}</div>'
 
 
@@ -85,7 +81,18 @@ def _row(answer: ExperimentAnswer) -> str:
     return f'<tr>{name}<td>{said}</td><td class="time">{duration(answer.seconds)}</td></tr>'
 
 
-def section(finding: Finding, run: RunSummary, plots: Sequence[PlotLine], *, root: bool) -> str:
+def sections(
+    findings: Iterable[Finding], run: RunSummary, plots: Mapping[str, Sequence[PlotLine]] | None = None
+) -> str:
+    """Every finding with its evidence, effects after their root cause; `plots` by name of the check."""
+    return "".join(
+        _section(finding, run, (plots or {}).get(finding.check, ()), root=finding is root)
+        for root, effects in effects_by_root(findings)
+        for finding in (root, *effects)
+    )
+
+
+def _section(finding: Finding, run: RunSummary, plots: Sequence[PlotLine], *, root: bool) -> str:
     severity = finding.severity.value
     follows = "" if root else ' <span class="dim">· caused by the above</span>'
     parts = [
@@ -119,12 +126,12 @@ def _evidence(finding: Finding) -> list[str]:
     for evidence in finding.evidence:
         shown.append(f"<p>{text(evidence.text)}</p>")
         if len(evidence.values) > 1:
-            shown.append(svg(PlotLine.of(evidence)))
+            shown.append(plot_svg(PlotLine.of(evidence)))
     return shown
 
 
 def _plot(line: PlotLine) -> str:
-    drawn = svg(line)
+    drawn = plot_svg(line)
     return f"<p>{text(line.title)}</p>{drawn}" if drawn else ""
 
 
@@ -136,11 +143,9 @@ def figure(exhibit: Exhibit) -> str:
 def _shown(exhibit: Exhibit) -> str:
     image = image_of(exhibit.data) if exhibit.kind == "image" else None
     if image is not None:
-        data = base64.b64encode(png(fitted(image, 256, 256, 48))).decode("ascii")
-        return f'<img alt="{text(exhibit.caption, 200)}" src="data:image/png;base64,{data}">'
+        return f'<img alt="{text(exhibit.caption, 200)}" src="{data_uri(image, 256)}">'
     if exhibit.kind == "wave":
-        values = numbers(exhibit.data)
-        return svg(PlotLine(exhibit.caption, tuple(map(float, range(len(values)))), values, "sample", ""))
+        return plot_svg(PlotLine.wave(exhibit.caption, exhibit.data))
     as_text = exhibit.kind == "text"
     lines = neutral_lines(str(exhibit.data)) if as_text else rows_of_numbers(exhibit.data, 100)
     return f"<pre>{'<br>'.join(escape(line) for line in lines)}</pre>"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING
 
-from clew.records.finding import Finding, Severity
+from clew.records.finding import Finding
+from clew.records.plural import counted
 from clew.render.number_text import duration
 from clew.render.run_summary import LONGEST_COMMAND, RunSummary
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
-from clew.render.verdict.finding_block import COLUMN, draw_effects, draw_finding, one_line
-from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, ExperimentAnswer, Preflight
-from clew.render.verdict.root_causes import effects_by_root
+from clew.render.verdict.finding_block import COLUMN, draw_finding, draw_findings
+from clew.render.verdict.preflight_results import FAILED, PASSED, UNJUDGED, ExperimentAnswer, Preflight
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 INDENT = 2
 TIME = 9  # columns of the time, at the right
 NARROW = 16  # columns below which a question does not fit next to its name
-FULL_ROOTS = 3  # findings drawn in full: more would not fit on one screen
 
 
 def render_preflight(
@@ -37,7 +36,7 @@ def render_preflight(
     _draw_title(screen, preflight)
     _draw_table(screen, preflight)
     _draw_unjudged(screen, preflight)
-    _draw_findings(screen, preflight, run, full)
+    draw_findings(screen, preflight.verdict.findings, run, full=full, plots=preflight.plots)
     _draw_end(screen, preflight, run, full)
 
 
@@ -59,8 +58,7 @@ def _draw_title(screen: Screen, preflight: Preflight) -> None:
     ]
     others = len(preflight.others)
     if others:
-        words_for = "1 other finding" if others == 1 else f"{others} other findings"
-        counts.append(screen.text(words_for, "bold red"))
+        counts.append(screen.text(counted(others, "other finding"), "bold red"))
     dot = f" {screen.glyphs.dot} "
     named = neutral(preflight.what, 60)
     parts: list[str | Text] = [named, screen.join(*counts, gap=", "), duration(preflight.seconds)]
@@ -112,23 +110,6 @@ def _draw_unjudged(screen: Screen, preflight: Preflight) -> None:
             screen.block(screen.text(neutral(hint), "green"), indent=inner, label="to do", column=7)
 
 
-def _draw_findings(screen: Screen, preflight: Preflight, run: RunSummary, full: bool) -> None:
-    groups = effects_by_root(preflight.verdict.findings)
-    faults = [group for group in groups if full or group[0].severity is not Severity.ADVICE]
-    drawn = faults if full else faults[:FULL_ROOTS]
-    plots = preflight.plots
-    for root, effects in drawn:
-        screen.blank()
-        draw_finding(screen, root, run, full=full, plots=plots.get(root.check, ()))
-        draw_effects(screen, effects, run, full=full)
-    rest = [group for group in groups if group not in drawn]
-    if rest:
-        screen.blank()
-    for root, effects in rest:
-        for finding in (root, *effects):
-            screen.block(one_line(screen, finding))
-
-
 def _draw_end(screen: Screen, preflight: Preflight, run: RunSummary, full: bool) -> None:
     screen.blank()
     screen.rule()
@@ -136,8 +117,8 @@ def _draw_end(screen: Screen, preflight: Preflight, run: RunSummary, full: bool)
     if preflight.ok:
         passed = len(preflight.names(PASSED))
         good = f"{screen.glyphs.good} nothing wrong found" if passed else "no verdict"
-        counted = f" by {passed} experiments" if passed != 1 else " by 1 experiment"
-        screen.block(screen.join(screen.text(good, "bold green" if passed else "yellow"), counted))
+        title = screen.text(good, "bold green" if passed else "yellow")
+        screen.block(screen.join(title, f" by {counted(passed, 'experiment')}"))
     for number, text in enumerate(_next(preflight, findings, run, full, screen.glyphs.dot)):
         screen.block(screen.text(text, "dim"), label="" if number else "next", column=COLUMN)
     if run.path:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from clew.records.finding import Exhibit
 from clew.render.images import Image, fitted, grey, image_of
+from clew.render.line_plot import GUTTER, WIDTH, PlotLine, numbers, plot_rows
 from clew.render.number_text import number
-from clew.render.plot_line import PlotLine, numbers
-from clew.render.plot_terminal import GUTTER, WIDTH, plot_rows
 from clew.render.safe_text import neutral, neutral_lines
 from clew.render.screen import Screen
 
@@ -107,8 +106,7 @@ def _lines(screen: Screen, exhibit: Exhibit, room: int) -> list[str]:
         lines = [piece for line in neutral_lines(str(exhibit.data)) for piece in wrap(line, room - 2)]
         return [f"  {line}" for line in lines[:MOST_LINES]]
     if exhibit.kind == "wave":
-        values = numbers(exhibit.data)
-        line = PlotLine("", tuple(map(float, range(len(values)))), values, "sample", "")
+        line = PlotLine.wave("", exhibit.data)
         return plot_rows(line, min(WIDTH, room - GUTTER), 4, plain=screen.glyphs.plain)
     return [f"  {row}" for row in rows_of_numbers(exhibit.data, room - 2)]
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 
 from clew.records.finding import Finding, Severity
+from clew.records.plural import counted
 from clew.records.verdict import NEEDS_DATA, NEEDS_PROFILE, Verdict
 from clew.render.run_summary import LONGEST_COMMAND, RunSummary
 from clew.render.safe_text import encodable, neutral, short_path
 from clew.render.screen import STYLES, Screen, encoding_of, glyphs_for
-from clew.render.verdict.finding_block import COLUMN, draw_effects, draw_finding, one_line
-from clew.render.verdict.root_causes import effects_by_root
-from clew.render.verdict.source_place import layer, location
+from clew.render.verdict.finding_block import COLUMN, draw_findings, layer, location
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-FULL_ROOTS = 3  # findings with all their evidence: more would not fit on one screen
 MOST_NAMED = 4  # checks named in the line about those that did not judge
 
 
@@ -63,14 +61,14 @@ def render_verdict(
 def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
     """A clean bill of health; hints, if any, one line each."""
     judged = run.checks - len(verdict.not_judged)
-    over = f"{_count(run.steps, 'step')} of {_script(run)}"
+    over = f"{counted(run.steps, 'step')} of {_script(run)}"
     if run.state == "failed":
-        screen.block(f"clew: the script failed; {_count(judged, 'check')} found nothing else over {over}")
+        screen.block(f"clew: the script failed; {counted(judged, 'check')} found nothing else over {over}")
     elif judged > 0:
         good = screen.text(f"{screen.glyphs.good} clew: nothing wrong found", "bold green")
-        screen.block(screen.join(good, f" by {_count(judged, 'check')} over {over}"))
+        screen.block(screen.join(good, f" by {counted(judged, 'check')} over {over}"))
     else:
-        screen.block(f"clew: no verdict: none of {_count(run.checks, 'check')} could run on {over}")
+        screen.block(f"clew: no verdict: none of {counted(run.checks, 'check')} could run on {over}")
     _draw_notes(screen, run)
     for finding in verdict.findings:
         text = f"{neutral(finding.check, 60)}: {neutral(finding.message, 200)}"
@@ -81,19 +79,7 @@ def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool)
 
 def _draw_findings(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
     _draw_title(screen, verdict, run)
-    groups = effects_by_root(verdict.findings)
-    faults = [group for group in groups if full or group[0].severity is not Severity.ADVICE]
-    drawn = faults if full else faults[:FULL_ROOTS]
-    for root, effects in drawn:
-        screen.blank()
-        draw_finding(screen, root, run, full=full)
-        draw_effects(screen, effects, run, full=full)
-    rest = [group for group in groups if group not in drawn]  # and hints: a line each
-    if rest:
-        screen.blank()
-    for root, effects in rest:
-        for finding in (root, *effects):
-            screen.block(one_line(screen, finding))
+    draw_findings(screen, verdict.findings, run, full=full)
     screen.blank()
     screen.rule()
     _draw_notes(screen, run)
@@ -108,7 +94,7 @@ def _draw_title(screen: Screen, verdict: Verdict, run: RunSummary) -> None:
     parts: list[str | Text] = [
         screen.text(_found(verdict), STYLES[worst.value]),
         _script(run),
-        _count(run.steps, "step"),
+        counted(run.steps, "step"),
         state,
     ]
     screen.rule()
@@ -119,7 +105,7 @@ def _draw_title(screen: Screen, verdict: Verdict, run: RunSummary) -> None:
 def _found(verdict: Verdict) -> str:
     counts = {s: sum(f.severity is s for f in verdict.findings) for s in Severity}
     words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "hint"}
-    return ", ".join(_count(n, words[severity]) for severity, n in counts.items() if n)
+    return ", ".join(counted(n, words[severity]) for severity, n in counts.items() if n)
 
 
 def _draw_notes(screen: Screen, run: RunSummary) -> None:
@@ -158,7 +144,7 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
     for reason in (NEEDS_PROFILE, NEEDS_DATA) if full else ():
         number = sum(entry.reason == reason for entry in verdict.not_judged)
         if number:
-            _draw_row(screen, "", f"{_count(number, 'question')} {reason.replace('needs', 'for')}")
+            _draw_row(screen, "", f"{counted(number, 'question')} {reason.replace('needs', 'for')}")
 
 
 def _examining(run: RunSummary) -> str:
@@ -190,7 +176,3 @@ def _draw_footer(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
 
 def _script(run: RunSummary) -> str:
     return neutral(run.script, 60)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

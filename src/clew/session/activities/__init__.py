@@ -2,7 +2,7 @@
 
 Enter at `activity_list.py`. May import: as session.
 
-- `activity`: activity: the interface of everything that a run does besides recording and checking
+- `activity`: the interface of everything that a run does besides recording and checking
 - `activity_list`: the activities of a run, chosen by its options
 - `data_inspection`: `clew data` in a recorded run: watches the first steps and inspects the loaders
 - `faster_steps`: `clew profile --try` and `--batch-sizes`: tries faster steps and other batch sizes,
@@ -13,12 +13,10 @@ Enter at `activity_list.py`. May import: as session.
   snapshot
 - `framework_adapters`: adapters of training frameworks, each attached when the program imports its
   framework
-- `graph_recorder`: graph recorder for `clew run --graph`: runs a model's first training forward again and
-  records its graph
 - `graph_recording`: `--graph`: records the graph of each model in the first steps, with one extra forward
   each
 - `leak_watch`: memory leaks: whether the run's memory grows, and what keeps references to what grows
-- `nan_replay`: naN replay: runs a step with a non-finite loss or gradient again to find the cause, and
+- `nan_replay`: NaN replay: runs a step with a non-finite loss or gradient again to find the cause, and
   saves a repro
 - `numerics_trace`: `--trace-numerics`: checks every operation in a few steps
 - `preflight_experiments`: `clew check` in a recorded run: captures the first steps and runs the preflight

@@ -14,9 +14,11 @@ An activity reads the run through its session: `recorded()` is everything record
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from clew.render.stderr_messages import say, to_stderr
+from clew.render.stderr_messages import ProgressLine, to_stderr
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -41,7 +43,7 @@ class Activity:
         """
 
     def attached(self, guard: Guard) -> None:
-        """The seams are installed: install your own hooks."""
+        """The seams are installed, for the first time or after a pause: install your own hooks."""
 
     def detached(self) -> None:
         """The seams are removed, temporarily or for good: remove your own hooks, too."""
@@ -85,20 +87,18 @@ class Activity:
 
     # -- for subclasses: what they print --
 
-    @property
-    def _speaks(self) -> bool:
-        """Whether anyone will read what it prints on stderr."""
-        session = self._session
-        return session.rank == 0 and not session.options.quiet and sys.stderr is not None
-
     def _say(self, line: str) -> None:
-        if self._speaks:
-            say(f"clew: {line}")
+        if self._session.speaks:
+            self._session.say(line)
 
-    def _progress(self) -> Any:
-        """A progress line on the terminal for long work; None if nobody is watching."""
-        if not self._speaks or not sys.stderr.isatty():
-            return None
-        from clew.render.progress_line import ProgressLine
-
-        return ProgressLine(to_stderr())
+    @contextmanager
+    def _progress(self) -> Iterator[ProgressLine | None]:
+        """A progress line on the terminal during long work; None if nobody is watching."""
+        if not self._session.speaks or not sys.stderr.isatty():
+            yield None
+            return
+        line = ProgressLine(to_stderr())
+        try:
+            yield line
+        finally:
+            line.clear()

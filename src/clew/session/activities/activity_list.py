@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from clew.session.activities.activity import Activity
 from clew.session.activities.framework_adapters import FrameworkAdapters
-from clew.session.activities.graph_recording import GraphActivity
-from clew.session.activities.leak_watch import GrowthActivity
+from clew.session.activities.graph_recording import GraphRecording
+from clew.session.activities.leak_watch import LeakWatch
 from clew.session.activities.nan_replay import NanReplay
-from clew.session.activities.numerics_trace import NumericsActivity
-from clew.session.activities.print_shapes import ShapesActivity
+from clew.session.activities.numerics_trace import NumericsTracing
+from clew.session.activities.print_shapes import PrintShapes
 from clew.session.activities.source_copies import SourceCopies
 from clew.session.activities.tracker_feed import TrackerFeed
-from clew.session.activities.user_checks import OwnChecks
+from clew.session.activities.user_checks import UserChecks
 from clew.session.activities.user_signals import UserSignals
 
 if TYPE_CHECKING:
@@ -27,30 +27,30 @@ def activities_of(session: Session) -> list[Activity]:
     measure it, so that they are closed after them.
     """
     options = session.options
-    growth = GrowthActivity(session)
+    leaks = LeakWatch(session)
     activities: list[Activity] = [SourceCopies(session), NanReplay(session)]
     if options.check is not None:
-        from clew.session.activities.preflight_experiments import PreflightRun
+        from clew.session.activities.preflight_experiments import PreflightExperiments
 
-        activities.append(PreflightRun(session, options.check))
+        activities.append(PreflightExperiments(session, options.check))
     if options.data is not None:
-        from clew.session.activities.data_inspection import DataRun
+        from clew.session.activities.data_inspection import DataInspection
 
-        activities.append(DataRun(session, options.data))
+        activities.append(DataInspection(session, options.data))
     if options.profile is not None:
-        from clew.session.activities.profile_recording import ProfileRun
+        from clew.session.activities.profile_recording import ProfileRecording
 
-        activities.append(ProfileRun(session, options.profile, growth))
+        activities.append(ProfileRecording(session, options.profile, leaks))
     if options.prove and options.check is None:
-        from clew.session.activities.fix_proofs import ProofRun
+        from clew.session.activities.fix_proofs import FixProofs
 
-        activities.append(ProofRun(session))
-    activities += [OwnChecks(session), growth]
+        activities.append(FixProofs(session))
+    activities += [UserChecks(session), leaks]
     if options.graph and session.rank == 0:
-        activities.append(GraphActivity(session))
+        activities.append(GraphRecording(session))
     if options.trace_numerics is not None:
-        activities.append(NumericsActivity(session))
+        activities.append(NumericsTracing(session))
     activities += [UserSignals(session), FrameworkAdapters(session), TrackerFeed(session)]
     if options.print_shapes:
-        activities.append(ShapesActivity(session))
+        activities.append(PrintShapes(session))
     return activities

@@ -10,24 +10,26 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from clew.records.data_report import DataOptions
-from clew.render.rich_rng import undrawn
-from clew.render.stderr_messages import say, to_stderr
-from clew.session.activities.first_steps import FirstSteps, aside, observe, watch_first_steps, write_report
+from clew.records.errors import CannotRead
+from clew.render.screen import rng_restored
+from clew.render.stderr_messages import to_stderr
+from clew.session.activities.first_steps import FirstSteps, observe, unrecorded, watch_first_steps
+from clew.session.run_report import write_file
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.loaders.program_loaders import Collector
-    from clew.labs.loaders.workerless_loader import Bare
+    from clew.labs.loaders.workerless_loader import WorkerlessLoaders
     from clew.labs.snapshot.users_step.step_capture import Capture
     from clew.records.data_report import Report
     from clew.records.verdict import Verdict
     from clew.session.session import Session
 
 
-class DataRun(FirstSteps):
-    """The data inspection of one session: when it runs, and what it reports."""
+class DataInspection(FirstSteps):
+    """When the data of a session is inspected, and what is reported about it."""
 
     name = "data"
 
@@ -35,15 +37,14 @@ class DataRun(FirstSteps):
         super().__init__(session)
         self.options = options
         self.goes_on = options.go_on
-        self._watcher: Watcher | None = None
         self._collector: Collector | None = None
         self._capture: Capture | None = None
-        self._bare: Bare | None = None
+        self._bare: WorkerlessLoaders | None = None
         self.found: Report | None = None
 
     @property
     def saw_nothing(self) -> bool:
-        """Whether nothing was inspected, in a run that is not bare: it must not look like a clean result."""
+        """Whether nothing was inspected, in a run that is not bare."""
         return not self.options.bare and self.found is None
 
     @property
@@ -54,9 +55,9 @@ class DataRun(FirstSteps):
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Record the creation of loaders, and sample the first steps."""
         if self.options.bare:
-            from clew.labs.loaders.workerless_loader import Bare
+            from clew.labs.loaders.workerless_loader import WorkerlessLoaders
 
-            self._bare = Bare()
+            self._bare = WorkerlessLoaders()
             self._bare.install(lambda function: guard.inner("bare", function))
             return
         from clew.labs.loaders.program_loaders import Collector
@@ -72,46 +73,49 @@ class DataRun(FirstSteps):
     def _ready(self) -> bool:
         return self._collector is not None and self._collector.finished
 
-    def _anything(self) -> bool:
+    def _has_work(self) -> bool:
         """Even without a step, loaders may have been created."""
         return self._collector is not None and bool(self._collector.delivered or self._collector.made)
 
-    def _conduct(self) -> None:
-        from clew.labs.loaders.program_loaders import NoSuchLoader, chosen, found_in
-        from clew.labs.loaders.run import conduct
+    def _work(self) -> None:
+        from clew.labs.loaders.program_loaders import find_loaders, select_loaders
+        from clew.labs.loaders.run import inspect_loaders
 
         assert self._collector is not None
-        assert self._watcher is not None
         watcher, began = self._watcher, perf_counter()
         step, sink = max(watcher.step - 1, 0), watcher.sink
         try:
-            pipelines = chosen(found_in(watcher, self._collector), self.options.loader)
-        except NoSuchLoader as error:
-            say(f"clew: {error}")
-            return
-        subject = self._capture.subject() if self._capture is not None and self._capture.began else None
-        progress = self._progress()
-        try:
-            with aside(watcher, progress):
-                found = conduct(
+            pipelines = select_loaders(find_loaders(watcher, self._collector), self.options.loader)
+            subject = self._capture.subject() if self._capture is not None and self._capture.began else None
+            with unrecorded(watcher), self._progress() as progress:
+                found = inspect_loaders(
                     pipelines,
                     self.options,
                     lambda kind, data: sink.fact(kind, step, data),
                     subject=subject,
                     progress=progress,
                 )
+        except CannotRead as error:
+            self._session.say(str(error))
+            return
         finally:
-            self._collector.remove()
+            self._collector.release()
         self.found = replace(found, seconds=perf_counter() - began)
         self._write_run_files(self.found, step)
+
+    def close(self) -> None:
+        """Restore what was wrapped before the seams: only now is it on top again."""
+        for installed in (self._collector, self._bare):
+            if installed is not None:
+                installed.remove()
 
     # -- reporting --
 
     def report(self) -> bool:
         """Write the files, and print the report unless it was shown before; after a bare run, the changes."""
         if self._bare is not None:
-            for line in self._bare.said():
-                say(f"clew: {line}")
+            for line in self._bare.summary():
+                self._session.say(line)
         elif self.found is not None:
             self._write_files()
             if not self.goes_on:
@@ -122,10 +126,10 @@ class DataRun(FirstSteps):
 
     def render(self) -> None:
         """Print the report on stderr."""
-        if self.found is not None and self._speaks:
+        if self.found is not None and self._session.speaks:
             from clew.render.data.data_terminal import render_data
 
-            with undrawn():
+            with rng_restored():
                 render_data(self._judged(), stream=to_stderr())
 
     def _write_files(self) -> None:
@@ -135,8 +139,8 @@ class DataRun(FirstSteps):
         from clew.render.verdict_json import write_json
 
         report = self._judged()
-        write_report(self._session.options.json_path, lambda p: write_json(p, report_json(report)))
-        write_report(self.options.html_path, lambda p: p.write_text(page(report), encoding="utf-8"))
+        write_file(self._session.options.json_path, lambda p: write_json(p, report_json(report)))
+        write_file(self.options.html_path, lambda p: p.write_text(page(report), encoding="utf-8"))
 
     def _write_run_files(self, found: Report, step: int) -> None:
         """Write what the browser's data view shows (docs/api.md)."""
@@ -152,7 +156,7 @@ class DataRun(FirstSteps):
         write_json(folder / "batches.json", batches_json(found, step))
 
     def _why_nothing(self) -> str:
-        if self._watcher is None:
+        if self._session.watcher is None:
             return self._session.why_idle()
         return "the script ended before its first training step and created no DataLoader"
 

@@ -6,7 +6,7 @@ Clew's is left in torch: a compiler would fail on it, and a clock would count it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clew.render.stderr_messages import to_stderr
 from clew.session.activities.activity import Activity
@@ -15,7 +15,10 @@ from clew.session.activities.first_steps import keep_loader_generators, watch_fi
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
     from clew.hooks.steps.watcher import Watcher
+    from clew.labs.snapshot.subject import Subject
+    from clew.records.facts.fact import TypedFact
     from clew.records.tried_changes import Attempt, BatchSizes
+    from clew.render.stderr_messages import ProgressLine
     from clew.session.run_options import ProfileOptions
     from clew.session.session import Session
 
@@ -26,7 +29,7 @@ HINT = (
 )
 
 
-class AttemptRun(Activity):
+class FasterSteps(Activity):
     """Captures the first steps of a run, and runs the experiments when it is over."""
 
     def __init__(self, session: Session, watcher: Watcher, guard: Guard, options: ProfileOptions) -> None:
@@ -49,25 +52,21 @@ class AttemptRun(Activity):
         for missing in ("step", "batches"):
             if missing in subject.hints:
                 subject.hints[missing] = HINT
-        progress = self._progress()
         try:
-            with keep_loader_generators(subject.loader):
+            with self._progress() as progress, keep_loader_generators(subject.loader):
                 self._try(subject, progress)
         except KeyboardInterrupt:  # the user has seen enough; the profile still follows
             self._say("no further tests")
-        finally:
-            if progress is not None:
-                progress.clear()
 
-    def _try(self, subject: Any, progress: Any) -> None:
-        from clew.labs.profiler.attempts.batch_size_sweep import sweep
-        from clew.labs.profiler.attempts.faster_attempts import try_faster
+    def _try(self, subject: Subject, progress: ProgressLine | None) -> None:
+        from clew.labs.profiler.step_experiments.batch_size_sweep import sweep
+        from clew.labs.profiler.step_experiments.faster_experiments import try_faster
 
         options, step = self._options, max(self._watcher.step - 1, 0)
         writer = self._session.writer
 
-        def record(kind: str, data: dict[str, Any]) -> None:
-            writer.fact(kind, step, data)
+        def record(fact: TypedFact) -> None:
+            fact.write(writer, step)
 
         if options.batch_sizes:
             self.sizes = sweep(
@@ -84,20 +83,19 @@ class AttemptRun(Activity):
 
     def _ended_badly(self) -> bool:
         """Whether the run was stopped or failed: then the user does not want to wait now."""
-        events = self._session.recorded().events
-        ends = [e.kind for e in events if e.kind in ("interrupt", "exception")]
-        if ends:
+        failed = any(e.kind in ("interrupt", "exception") for e in self._session.recorded().events)
+        if failed:
             self._say("nothing is tested, because the script did not end by itself")
-        return bool(ends)
+        return failed
 
     def _evaluates_with_gradients(self) -> bool:
         return any(f.kind == "profile.evaluation" for f in self._session.recorded().facts)
 
     def report(self) -> bool:
         """Print the results on stderr."""
-        if not self._speaks:
+        if not self._session.speaks:
             return False
-        from clew.render.profile.attempts_terminal import render_tried
+        from clew.render.profile.tried_changes_terminal import render_tried
 
         if not self._capture.began:
             self._say("nothing was tested: no training step was recorded")

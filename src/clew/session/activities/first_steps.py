@@ -7,13 +7,12 @@ trains on from exactly the state it had.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from clew.render.stderr_messages import say
+from clew.records.plural import counted
 from clew.session.activities.activity import Activity
 from clew.session.live_judge import RunStopped
 
@@ -30,16 +29,17 @@ class FirstSteps(Activity):
 
     done = False
     goes_on = False  # `--continue`
+    _watcher: Watcher  # set by `wire`
 
     def _ready(self) -> bool:
         """Whether enough steps were captured."""
         raise NotImplementedError
 
-    def _anything(self) -> bool:
+    def _has_work(self) -> bool:
         """Whether there is something to work on, even if it is less than was waited for."""
         raise NotImplementedError
 
-    def _conduct(self) -> None:
+    def _work(self) -> None:
         """Do the work."""
         raise NotImplementedError
 
@@ -52,38 +52,34 @@ class FirstSteps(Activity):
         if not (self.done or self._ready()):
             return
         if not self.done:
-            self._once()
+            self._work_once()
             if not self.goes_on:
-                steps = "1 step" if step == 1 else f"{step} steps"
+                steps = counted(step, "step")
                 self._say(f"the script was stopped after {steps}; use --continue to let it train on")
         if not self.goes_on:
             raise RunStopped(0)
 
     def script_ended(self) -> None:
         """The script made fewer steps than were waited for: work on those."""
-        if not self.done and self._anything():
-            self._once()
+        if not self.done and self._has_work():
+            self._work_once()
 
-    def _once(self) -> None:
+    def _work_once(self) -> None:
         """A failure of ours is recorded as an incident of the run."""
         self.done = True
-        self._session.guarded(self.name, self._conduct)
+        self._session.guarded(self.name, self._work)
         if self.goes_on:
             self._session.guarded("report", self.render)
 
 
 @contextlib.contextmanager
-def aside(watcher: Watcher, progress: Any) -> Iterator[None]:
+def unrecorded(watcher: Watcher) -> Iterator[None]:
     """Run unrecorded between two steps: part of no step, and not part of the budget."""
-    from clew.hooks.steps.pause import unwatched
-
     began = perf_counter()
     try:
-        with unwatched(watcher):
+        with watcher.machine.unwatched():
             yield
     finally:
-        if progress is not None:
-            progress.clear()
         watcher.observers.clear()
         watcher.sampler.excused += perf_counter() - began
         watcher.clock.restart()
@@ -114,16 +110,6 @@ def keep_loader_generators(loader: Any) -> Iterator[None]:
 
     owners = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler"))]
     owners.append(getattr(owners[-1], "sampler", None))
-    held = [getattr(owner, "generator", None) for owner in owners if owner is not None]
-    with keep_generators([generator for generator in held if isinstance(generator, torch.Generator)]):
+    found = [getattr(owner, "generator", None) for owner in owners]
+    with keep_generators([generator for generator in found if isinstance(generator, torch.Generator)]):
         yield
-
-
-def write_report(path: Path | None, write: Callable[[Path], Any]) -> None:
-    """Write a requested file; if that fails, say so and go on."""
-    if path is None:
-        return
-    try:
-        write(path)
-    except OSError as error:
-        say(f"clew: the report could not be written to {path}: {error.strerror or error}")

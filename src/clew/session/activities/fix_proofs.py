@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clew.records.facts.run_facts import TrialsFact
 from clew.records.finding import Severity
+from clew.records.verdict import Verdict
 from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import watch_first_steps
 
@@ -23,7 +24,7 @@ BATCHES = 16  # the script's own batches that experiments run on
 SECONDS = 60.0  # for all experiments at the end of a run
 
 
-class ProofRun(Activity):
+class FixProofs(Activity):
     """Captures the first steps of a run, for experiments when it is over."""
 
     name = "proofs"
@@ -47,14 +48,18 @@ def prove_findings(
     session: Session, subject: Subject, step: int, seconds: float, only: Collection[str] = ()
 ) -> None:
     """Try the fixes of the root causes in order, and record the results."""
-    from clew.labs.experiments.fix_trials import try_fixes
+    from clew.labs.experiments.fix_experiments import prove_fixes
 
     if subject.step is None or seconds <= 0:
         return
-    findings = session.verdict_so_far().findings
-    roots = [f for f in findings if not f.because and f.severity is not Severity.ADVICE]
-    names = [f.check for f in roots if not only or f.check in only]
+    names = root_causes(session.verdict_so_far())
+    names = [name for name in names if not only or name in only]
     began = perf_counter()
-    try_fixes(names, subject, session.writer, step, seconds)
+    prove_fixes(names, subject, session.writer, step, seconds)
     if names:
         TrialsFact(round(perf_counter() - began, 3)).write(session.writer, step)
+
+
+def root_causes(verdict: Verdict) -> list[str]:
+    """The checks whose fixes are worth a test: not advice, and not what another finding explains."""
+    return [f.check for f in verdict.findings if not f.because and f.severity is not Severity.ADVICE]

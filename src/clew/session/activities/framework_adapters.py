@@ -86,7 +86,7 @@ class FrameworkAdapters(Activity):
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Adapters may also be registered later, by the program."""
         for name, reason in FRAMEWORKS.broken().items():
-            self._session.incidents.report(f"the framework adapter {name} {reason}")
+            self._session.report_incident(f"the framework adapter {name} {reason}")
         FRAMEWORKS.listeners.append(self._wait)
         for name, adapter in FRAMEWORKS.all().items():
             self._wait(name, adapter)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from clew.labs.profiler.memory.growth_watch import GrowthWatch
 
 
-class GrowthActivity(Activity):
-    """See `growth_watch`, which does all the work."""
+class LeakWatch(Activity):
+    """Runs `growth_watch`, which does all the work."""
 
     name = "growth"
     watch: GrowthWatch | None = None
@@ -28,7 +28,7 @@ class GrowthActivity(Activity):
 
         self.watch = GrowthWatch(watcher, guard)
         if self._session.options.profile is not None:
-            self.watch.look_closely()
+            self.watch.watch_closely()
         watcher.between_steps.append(self.watch.step_begins)
 
     def close(self) -> None:

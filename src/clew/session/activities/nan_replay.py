@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clew.records.facts.nan_facts import ReproFact
 from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
@@ -13,11 +12,11 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.replay.repro.repro_writer import ReproWriter
     from clew.labs.replay.step_replay import ReplayAnswer
-    from clew.labs.snapshot.held_step import HeldStep
+    from clew.labs.snapshot.nonfinite_values import NonFiniteStep
 
 
 class NanReplay(Activity):
-    """See `replay_alarm`, which finds the operation, and `repro_writer`, which saves the step."""
+    """Connects `replay_alarm`, which finds the operation, and `repro_writer`, which saves the step."""
 
     name = "replay"
     _repro: ReproWriter | None = None
@@ -34,14 +33,12 @@ class NanReplay(Activity):
 
         watcher.on_alarm = replay
 
-    def _save_repro(self, held: HeldStep, found: ReplayAnswer) -> None:
+    def _save_repro(self, held: NonFiniteStep, found: ReplayAnswer) -> None:
         """Save the failed step in the run's folder, so that it can be replayed alone."""
         from clew.labs.replay.repro.repro_writer import ReproWriter
 
         session = self._session
         if self._repro is None:
-            name, step = "repro" if session.rank == 0 else f"repro-rank{session.rank}", held.step
-            self._repro = ReproWriter(
-                session.path / name, lambda data: session.writer.fact(ReproFact.fact_kind, step, data)
-            )
+            name = "repro" if session.rank == 0 else f"repro-rank{session.rank}"
+            self._repro = ReproWriter(session.path / name, session.writer)
         self._repro(held, found)

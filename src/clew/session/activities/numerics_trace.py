@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
-    from clew.labs.replay.numerics_window import TraceWindow
+    from clew.labs.replay.numerics_report import TraceWindow
 
 
-class NumericsActivity(Activity):
-    """The steps of the window are sampled regardless of the budget."""
+class NumericsTracing(Activity):
+    """Checks the steps of one window, which are sampled regardless of the budget."""
 
     name = "trace-numerics"
     _window: TraceWindow | None = None
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Wait for the first of the steps, which may be the one that begins now."""
-        from clew.labs.replay.numerics_window import TraceWindow
+        from clew.labs.replay.numerics_report import TraceWindow
 
         options = self._session.options
         first, last = options.from_step, options.to_step

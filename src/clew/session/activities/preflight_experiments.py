@@ -5,32 +5,32 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from clew.render.rich_rng import undrawn
+from clew.render.screen import rng_restored
 from clew.render.stderr_messages import to_stderr
 from clew.session.activities.first_steps import (
     FirstSteps,
-    aside,
     keep_loader_generators,
+    unrecorded,
     watch_first_steps,
-    write_report,
 )
 from clew.session.activities.fix_proofs import prove_findings
 from clew.session.run_options import CheckOptions
+from clew.session.run_report import write_file
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.snapshot.users_step.step_capture import Capture
-    from clew.render.verdict.preflight_answers import Preflight
+    from clew.render.verdict.preflight_results import Preflight
     from clew.session.session import Session
 
 PROOFS = 0.2  # share of the time limit that is kept for trying the fixes of the findings
 OTHERS_TRAIN = 2.0  # seconds of processor time in child processes that look like training
 
 
-class PreflightRun(FirstSteps):
-    """The experiments of one session: when they run, and what is reported about them."""
+class PreflightExperiments(FirstSteps):
+    """When the experiments of a session run, and what is reported about them."""
 
     name = "experiments"
     writes_json = True
@@ -40,7 +40,6 @@ class PreflightRun(FirstSteps):
         self.options = options
         self.goes_on = options.go_on
         self._capture: Capture | None = None
-        self._watcher: Watcher | None = None
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Sample all of the first steps."""
@@ -51,7 +50,7 @@ class PreflightRun(FirstSteps):
     def _ready(self) -> bool:
         return self._capture is not None and self._capture.finished
 
-    def _anything(self) -> bool:
+    def _has_work(self) -> bool:
         return self._capture is not None and self._capture.began
 
     @property
@@ -59,20 +58,19 @@ class PreflightRun(FirstSteps):
         """A script that was not examined must not look healthy."""
         return not self.done
 
-    def _conduct(self) -> None:
+    def _work(self) -> None:
         from clew.labs.experiments.run import chosen, run_experiments
 
         assert self._capture is not None
-        assert self._watcher is not None
         watcher, began = self._watcher, perf_counter()
-        step, sink = max(watcher.step - 1, 0), watcher.sink
+        step = max(watcher.step - 1, 0)
         subject = self._capture.subject()
-        progress = self._progress()
-        with aside(watcher, progress), keep_loader_generators(subject.loader):
+        with unrecorded(watcher), self._progress() as progress, keep_loader_generators(subject.loader):
             run_experiments(
                 subject,
                 chosen(self.options.only, self.options.skip),
-                lambda kind, data: sink.fact(kind, step, data),
+                watcher.sink,
+                step,
                 time_limit=self.options.time_limit * (1 - PROOFS),
                 progress=progress,
             )
@@ -93,33 +91,34 @@ class PreflightRun(FirstSteps):
 
     def render(self) -> None:
         """Print the table and the verdict on stderr."""
-        if not self._speaks:
+        if not self._session.speaks:
             return
         from clew.render.verdict.preflight_terminal import render_preflight
 
-        with undrawn():
+        with rng_restored():
             render_preflight(self._read(), self._session.summary(), stream=to_stderr())
 
     def _write_files(self) -> None:
         """Write the files of `--json`, `--junit` and `--html`."""
         from clew.render.verdict.preflight_html import page
-        from clew.render.verdict.preflight_json import junit, preflight_json
+        from clew.render.verdict.preflight_results import junit, preflight_json
         from clew.render.verdict_json import write_json
 
         found, summary = self._read(), self._session.summary()
-        write_report(self._session.options.json_path, lambda p: write_json(p, preflight_json(found, summary)))
-        write_report(self.options.junit_path, lambda p: p.write_text(junit(found), encoding="utf-8"))
-        write_report(self.options.html_path, lambda p: p.write_text(page(found, summary), encoding="utf-8"))
+        json_path = self._session.options.json_path
+        write_file(json_path, lambda p: write_json(p, preflight_json(found, summary)))
+        write_file(self.options.junit_path, lambda p: p.write_text(junit(found), encoding="utf-8"))
+        write_file(self.options.html_path, lambda p: p.write_text(page(found, summary), encoding="utf-8"))
 
     def _read(self) -> Preflight:
         from clew.checks.run_view import RunView
-        from clew.render.verdict.preflight_answers import Preflight
+        from clew.render.verdict.preflight_results import Preflight
 
         session = self._session
         return Preflight.read(RunView(session.recorded()), session.verdict, session.summary().script)
 
     def _why_nothing(self) -> str:
-        if self._watcher is None:
+        if self._session.watcher is None:
             return self._session.why_idle()
         if _children_worked():
             return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clew.render.stderr_messages import say
 from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
@@ -11,17 +12,17 @@ if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
 
 
-class ShapesActivity(Activity):
-    """Has hooks of its own, installed as long as the seams are."""
+class PrintShapes(Activity):
+    """Installs hooks of its own while the seams are installed."""
 
     name = "shapes"
     _printer: ShapePrinter | None = None
 
     def attached(self, guard: Guard) -> None:
-        """Print from here on."""
+        """Print from here on; shapes that were printed before a pause are not printed again."""
         from clew.hooks.collect_layers.shape_printer import ShapePrinter
 
-        self._printer = ShapePrinter(lambda line: self._session.say(line, prefix=""))
+        self._printer = self._printer or ShapePrinter(say)
         self._printer.install(guard.probe)
 
     def detached(self) -> None:

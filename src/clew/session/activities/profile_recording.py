@@ -8,81 +8,74 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clew.records.facts.document_facts import ProfileFact
-from clew.records.facts.profile_facts import PythonTimeFact
 from clew.records.step_costs import FEWEST_TIMED
-from clew.render.rich_rng import undrawn
+from clew.render.screen import rng_restored
 from clew.render.stderr_messages import to_stderr
 from clew.session.activities.activity import Activity
-from clew.session.activities.first_steps import write_report
 from clew.session.run_options import ProfileOptions
+from clew.session.run_report import write_file
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
-    from clew.labs.profiler.habits.habit_observer import Observer
-    from clew.labs.profiler.profile_windows import Windows
-    from clew.labs.profiler.step_parts import Timed
+    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_recorder import ProfileRecorder
+    from clew.labs.profiler.profile_windows import Schedule, Windows
     from clew.labs.profiler.window_contents import WindowReading
-    from clew.labs.profiler.window_kinds import Lenses
     from clew.records.step_costs import Profile
-    from clew.session.activities.faster_steps import AttemptRun
-    from clew.session.activities.leak_watch import GrowthActivity
+    from clew.session.activities.faster_steps import FasterSteps
+    from clew.session.activities.leak_watch import LeakWatch
     from clew.session.session import Session
 
 PROBE = "profile"
 COLD = 2  # first steps, which include one-time work: left out if there are more
 
 
-class ProfileRun(Activity):
-    """The profile of one session: when to profile, and what to report."""
+class ProfileRecording(Activity):
+    """When a session is profiled, and what is reported about it."""
 
     name = PROBE
     writes_json = True
+    _watcher: Watcher  # set by `wire`
 
-    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthActivity) -> None:
+    def __init__(self, session: Session, options: ProfileOptions, leaks: LeakWatch) -> None:
         super().__init__(session)
         self.options = options
-        self._growth = growth
+        self._leaks = leaks
         self.profile: Profile | None = None
-        self._watcher: Watcher | None = None
-        self._guard: Guard | None = None
-        self._lenses: Lenses | None = None
-        self._windows: Windows | None = None
-        self._observer: Observer | None = None
-        self._attempts: AttemptRun | None = None
+        self._recorder: ProfileRecorder | None = None  # only the first process has one
+        self._attempts: FasterSteps | None = None
         self._stopped = False
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Of several processes only the first is profiled in detail."""
-        self._watcher, self._guard = watcher, guard
+        self._watcher = watcher
         if self._session.rank != 0:
             return
-        from clew.labs.profiler.habits.habit_observer import Observer
-        from clew.labs.profiler.profile_windows import Windows
-        from clew.labs.profiler.window_kinds import Lenses
+        from clew.labs.profiler.profile_recorder import ProfileRecorder
+        from clew.labs.profiler.slow_patterns import PatternObserver
 
-        self._observer = Observer(watcher, guard)
-        self._observer.begin()
-        self._lenses = Lenses(watcher.models, watcher.optimizers, watcher.models.known, self._observer)
-        self._lenses.courtesy.install()
-        self._windows = Windows(self._schedule(), self._lenses.makers(), self._failed)
+        observer = PatternObserver(watcher, guard)
+        observer.begin()
+        models, find = watcher.models, watcher.models.known
+        self._recorder = ProfileRecorder(
+            self._schedule(), self._failed, models, find, watcher.optimizers, observer
+        )
         if self.options.attempts or self.options.batch_sizes:
-            from clew.session.activities.faster_steps import AttemptRun
+            from clew.session.activities.faster_steps import FasterSteps
 
-            self._attempts = AttemptRun(self._session, watcher, guard, self.options)
-        watcher.sampler.paused = self._windows.is_near(0)
-        watcher.due = self._windows.due
+            self._attempts = FasterSteps(self._session, watcher, guard, self.options)
+        watcher.sampler.paused = self._recorder.windows.is_near(0)
+        watcher.due = self._recorder.windows.due
         watcher.between_steps.append(guard.inner(PROBE, self._between_steps))
 
-    def _schedule(self) -> Any:
-        from clew.labs.profiler.window_schedule import CALLS, DETAIL, MEMORY, STACKS, WATCH, Schedule
+    def _schedule(self) -> Schedule:
+        from clew.labs.profiler.profile_windows import CALLS, DETAIL, MEMORY, STACKS, WATCH, Schedule
 
         kinds = [DETAIL, *([STACKS] if self.options.python else []), WATCH, MEMORY]
         kinds += [CALLS] if self.options.cprofile else []
@@ -93,66 +86,50 @@ class ProfileRun(Activity):
     # -- during the run --
 
     def _between_steps(self, step: int) -> None:
-        assert self._watcher is not None
-        watcher, windows = self._watcher, self._windows
-        if windows is None or self._stopped:
+        assert self._recorder is not None
+        watcher, windows = self._watcher, self._recorder.windows
+        if self._stopped:
             watcher.due = sys.maxsize
             return
         if step >= windows.due:
+            from clew.labs.profiler.profile_windows import off_the_clock
+
             try:
-                with self._off_the_clock():
+                with off_the_clock(watcher, self._session.guard):
                     windows.step_begins(step)
             except BaseException:
-                self._abandon()
+                self._abandon(windows)
                 raise
         watcher.due = windows.due
         watcher.sampler.paused = windows.is_near(step)
 
     def _failed(self, kind: str, error: Exception) -> None:
-        assert self._guard is not None
-        self._guard.fail(f"{PROBE}-{kind}", error)
+        self._session.guard.fail(f"{PROBE}-{kind}", error)
 
-    @contextlib.contextmanager
-    def _off_the_clock(self) -> Iterator[None]:
-        """What runs now belongs to no step, and is not part of the budget."""
-        assert self._watcher is not None
-        assert self._guard is not None
-        began = perf_counter()
-        try:
-            yield
-        finally:
-            if not self._watcher.machine.light.telling:  # otherwise a probe is around us, and books this soon
-                self._guard.seconds -= perf_counter() - began
-            self._watcher.clock.restart()
-
-    def _abandon(self) -> None:
+    def _abandon(self, windows: Windows) -> None:
         """Something of ours has failed: leave nothing open."""
         self._stopped = True
-        if self._watcher is not None:
-            self._watcher.due = sys.maxsize
-            self._watcher.sampler.paused = False
-        if self._windows is not None:
-            with contextlib.suppress(Exception):
-                self._windows.finish()
+        self._watcher.due = sys.maxsize
+        self._watcher.sampler.paused = False
+        with contextlib.suppress(Exception):
+            windows.finish()
 
     # -- the end --
 
     def stop(self) -> None:
         """The run is over, but the seams are still installed: close what is open."""
-        if self._watcher is None or self._lenses is None:
+        if self._recorder is None:
             return
         self._watcher.sampler.paused = False
-        if self._windows is not None and not self._stopped:
-            self._windows.finish()
         self._stopped = True
-        self._lenses.courtesy.remove()
+        self._recorder.stop()
 
     def close(self) -> None:
         """Assemble the profile and write it while the log is still open."""
-        if self._lenses is None or self._windows is None or self._watcher is None:
+        if self._recorder is None:
             return
-        if self._observer is not None:
-            self._observer.finish()
+        if self._recorder.observer is not None:
+            self._recorder.observer.finish()
         step = max(self._watcher.step - 1, 0)
         self.profile = self._assembled(step)
         self._write()
@@ -166,38 +143,35 @@ class ProfileRun(Activity):
         from clew.labs.profiler.profile_assembly import profile_of
         from clew.store.index.index_cache import cache_root
 
-        assert self._lenses is not None
+        assert self._recorder is not None
         profile = profile_of(
-            self._lenses.seen,
+            self._recorder.seen,
             self._clock,
             roof_file=cache_root() / "roof.json",
             notes=self._notes(),
             folder=self._session.path / "traces",
-            calls=self.options.cprofile,
-            watch=self._growth.watch,
+            watch=self._leaks.watch,
             guarded=lambda part: self._session.guarded(PROBE, part),
         )
         self._session.guarded(PROBE, lambda: self._note_python(profile, step))
         return profile
 
     def _notes(self) -> list[str]:
-        assert self._windows is not None
-        assert self._lenses is not None
-        notes = [*self._windows.notes]
-        if not self._lenses.seen.in_detail and self._watcher is not None and self._watcher.step < 3:
-            notes.append("the run had too few steps to profile one in detail: it needs 3")
-        return notes
+        assert self._recorder is not None
+        if not self._recorder.seen.in_detail and self._watcher.step < 3:
+            return ["the run had too few steps to profile one in detail: it needs 3"]
+        return []
 
     def _clock(self, _: WindowReading) -> Timed | None:
         """The step times as recorded by the run's own clock."""
-        assert self._windows is not None
-        data, windows = self._session.recorded(), self._windows
+        assert self._recorder is not None
+        data, windows = self._session.recorded(), self._recorder.windows
         timed = times_of(data)
         if timed is None:
             return None
         sampled, cold = sampled_steps(data), set(range(COLD))
         choices = [
-            timed.without(cold | sampled | with_following(windows.looked_at)),
+            timed.without(cold | sampled | with_following(windows.profiled)),
             timed.without(cold | sampled | with_following(windows.slowed)),
             timed.without(cold | with_following(windows.slowed)),
             timed.without(cold),
@@ -206,13 +180,13 @@ class ProfileRun(Activity):
         return next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
 
     def _note_python(self, profile: Profile, step: int) -> None:
-        from clew.labs.profiler.python.python_time import python_time
+        from clew.labs.profiler.stack_flames import python_time
 
-        assert self._lenses is not None
-        stacks = self._lenses.seen.stacks
-        data = python_time(profile, stacks) if stacks is not None else None
-        if data is not None:
-            self._session.writer.fact(PythonTimeFact.fact_kind, step, data)
+        assert self._recorder is not None
+        stacks = self._recorder.seen.stacks
+        fact = python_time(profile, stacks) if stacks is not None else None
+        if fact is not None:
+            fact.write(self._session.writer, step)
 
     def _write(self) -> None:
         from clew.render.verdict_json import write_json
@@ -236,7 +210,7 @@ class ProfileRun(Activity):
         return True
 
     def _export(self) -> None:
-        from clew.render.profile.files.profile_exports import CannotExport, export
+        from clew.render.profile.profile_exports import CannotExport, export
 
         out, profile = self.options.out, self.profile
         if profile is None or (out is None and not self.options.formats):
@@ -257,15 +231,15 @@ class ProfileRun(Activity):
             return
         report = verdict_json(session.verdict, session.summary())
         report |= {"profile": profile.to_json(), **recorded_json(session.recorded().facts)}
-        write_report(session.options.json_path, lambda path: write_json(path, report))
+        write_file(session.options.json_path, lambda path: write_json(path, report))
 
     def render(self) -> None:
         """Print the profile and the recommendations on stderr."""
-        if self.profile is None or not self._speaks:
+        if self.profile is None or not self._session.speaks:
             return
         from clew.render.profile.profile_terminal import render_profile
 
-        with undrawn():
+        with rng_restored():
             render_profile(self.profile, self._session.verdict, self._session.summary(), to_stderr())
 
 
@@ -273,7 +247,7 @@ def times_of(data: Any) -> Timed | None:
     """The clock's series for every step, as recorded."""
     import numpy as np
 
-    from clew.labs.profiler.step_parts import Timed
+    from clew.labs.profiler.profile_assembly import Timed
 
     def series(name: str) -> dict[int, float]:
         return {

@@ -96,7 +96,7 @@ class TrackerFeed(Activity):
         if self._thread is None:
             self._begin()
         if self._size > MOST_WAITING:
-            self._session.incidents.report("a tracker can't keep up; some records are not sent to it")
+            self._session.report_incident("a tracker can't keep up; some records are not sent to it")
             return
         self._waiting.append(payload)
         self._size += len(payload)
@@ -117,7 +117,7 @@ class TrackerFeed(Activity):
         self._wake.set()
         self._thread.join(CLOSE_SECONDS)
         if self._thread.is_alive():
-            self._session.incidents.report("a tracker did not finish in time")
+            self._session.report_incident("a tracker did not finish in time")
 
     # -- on the trackers' thread --
 

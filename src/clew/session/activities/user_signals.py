@@ -69,14 +69,16 @@ class UserSignals(Activity):
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Signals may be registered at any time, so they are looked up on each sampled step."""
+        from clew.hooks.entry.sink import SiteTables  # imports numpy
+
         self._watcher = watcher
         self._guard = guard
         self._probes: dict[str, Callable[[SampledStep], None]] = {}
-        self._tables: dict[tuple[str, str], int] = {}
+        self._tables = SiteTables(self._session.writer)
         self._last = -1
         self._installed = list(SIGNALS.installed())
         for name, reason in SIGNALS.broken().items():
-            self._session.incidents.report(f"the signal {name} {reason}")
+            self._session.report_incident(f"the signal {name} {reason}")
         earlier, own = watcher.before_update, guard.inner(self.name, self._collect)
 
         def before_update() -> None:
@@ -125,15 +127,7 @@ class UserSignals(Activity):
                 before.put()
             places = found if isinstance(found, Mapping) else {"": found}
             for place, value in places.items():
-                table = self._table(signal.name, str(place))
+                table = self._tables.table([signal.name], Site(module=str(place) or None))
                 self._session.writer.row(table, step.step, (float(value),))
 
         return self._guard.inner(f"signal {signal.name}", collect)
-
-    def _table(self, signal: str, place: str) -> int:
-        table = self._tables.get((signal, place))
-        if table is None:
-            writer = self._session.writer
-            table = writer.table([signal], [writer.site(Site(module=place or None))])
-            self._tables[signal, place] = table
-        return table

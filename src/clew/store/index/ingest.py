@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from clew.records.site import Site
+from clew.store.index.downsampling import FACTOR, Level, fold, fold_steps, pack
 from clew.store.index.index_cache import put_chunk
-from clew.store.index.lanes import STEPS_LANE, Band, Lanes, load_band, load_rows
-from clew.store.index.pyramid import FACTOR, Level, fold, fold_steps, pack
+from clew.store.index.index_layout import STEPS_LANE, Band, Lanes, load_band, load_rows
 from clew.store.read.decoder import DecodeError, Decoder, RowBlock, Table
 from clew.store.write.row_blocks import Array
 

@@ -1,7 +1,7 @@
 """The viewer's index of series: any zoom of ten million points in milliseconds.
 
 It is built only from the log, in the viewer's own cache; a refresh reads what is new. `ingest` fills it,
-`lanes` is its layout, `pyramid` is the arithmetic.
+`index_layout` is its layout, `downsampling` is the arithmetic.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from clew.records.site import Site
+from clew.store.index.downsampling import Envelope, joined_envelopes, raw_envelope, regrouped
 from clew.store.index.index_cache import (
     StaleCache,
     cache_file,
@@ -24,10 +25,8 @@ from clew.store.index.index_cache import (
     remove_cache,
     transaction,
 )
+from clew.store.index.index_layout import STEPS_LANE, Lane, Stretch, load_band, load_rows, read_stretch
 from clew.store.index.ingest import Intake, site_key
-from clew.store.index.lanes import STEPS_LANE, Lane, load_band, load_rows
-from clew.store.index.pyramid import Envelope, joined_envelopes, raw_envelope, regrouped
-from clew.store.index.wide_read import Stretch, read_stretch
 from clew.store.read.run_reader import check_is_run, read_meta
 from clew.store.read.segment_tail import Tail, rank_folders, segment_files
 

@@ -3,12 +3,11 @@
 Enter at `run_reader.py`. May import: records, store.write.
 
 - `decoder`: decodes payloads of the log into records, one payload at a time
-- `log_end`: the end of a log, read backwards: how the run ended and how far it came
 - `run_data`: the content of a log in columns, fed by the reader from files or by the writer while it
   writes
 - `run_errors`: errors of run folders. Each message is one line that says what to do
 - `run_folders`: run folders: create, list, find and remove them
 - `run_info`: summary of a run without reading its log: cheap enough for a list of hundreds of runs
 - `run_reader`: run reader: reads a run folder, while it grows or long after
-- `segment_tail`: follows the log segments of one rank as they grow
+- `segment_tail`: reads the log segments of one rank: forwards as they grow, and backwards from the end
 """

@@ -13,10 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.store.read.log_end import END_BYTES, frame_at, last_end, mark_in, step_in, tail_of
 from clew.store.read.run_errors import RunError
 from clew.store.read.run_reader import RunReader, combined_state, end_state, newer_format, read_meta
-from clew.store.read.segment_tail import Tail, open_regular, rank_folders, segment_files
+from clew.store.read.segment_tail import (
+    END_BYTES,
+    Tail,
+    frame_at,
+    last_end,
+    mark_in,
+    open_regular,
+    rank_folders,
+    segment_files,
+    step_in,
+    tail_of,
+)
 from clew.store.write.frames import HEADER, number
 from clew.store.write.process_identity import is_alive
 from clew.store.write.row_blocks import block_steps

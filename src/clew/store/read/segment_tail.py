@@ -1,8 +1,11 @@
-"""Follows the log segments of one rank as they grow.
+"""Reads the log segments of one rank: forwards as they grow, and backwards from the end.
 
 A position is a segment and an offset: only new bytes are read. Reading stops at the first frame that is not
 whole. A frame that is cut short may still be on its way (or its writer was killed); one with a wrong CRC is
 damage. The next segment is read in any case, because it repeats what it needs from the earlier ones.
+
+How the run ended and how far it came is in the last records. They do not depend on those before them, so they
+can be read even if the log is damaged in the middle.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from clew.store.read.decoder import DecodeError, Decoder, Mark
 from clew.store.write.frames import HEADER, MAGIC, is_sound
 
 RANK = re.compile(r"rank(\d{5,9})")
 SEGMENT = re.compile(r"events-(\d{6,9})\.seg")
+END_BYTES = 4096  # the end record is far smaller, even with a long reason for what was lost
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,50 @@ class RankTail:
     @property
     def started(self) -> bool:
         return any(tail.offset for tail in self._tails)
+
+
+# -- the end --
+
+
+def last_end(segments: list[Path]) -> dict[str, Any] | None:
+    """The end record, if it is the last record in the log; segments are given oldest first."""
+    if not segments:
+        return None
+    end = tail_of(segments[-1], END_BYTES)
+    at = end.rfind(b'J{"t":"end"') - HEADER.size
+    payload = frame_at(end, at)
+    whole = payload is not None and at + HEADER.size + len(payload) == len(end)
+    return (mark_in(payload) or None) if payload and whole else None
+
+
+def frame_at(data: bytes, at: int) -> bytes | None:
+    """The payload of the frame that begins there, if there is one."""
+    if at < 0 or at + HEADER.size > len(data):
+        return None
+    length, crc = HEADER.unpack_from(data, at)
+    payload = data[at + HEADER.size : at + HEADER.size + length] if is_sound(length) else b""
+    return payload if payload and len(payload) == length and zlib.crc32(payload) == crc else None
+
+
+def mark_in(payload: bytes) -> dict[str, Any]:
+    """The content of a `begin`, `mark` or `end` record; empty for any other."""
+    try:
+        record = Decoder().decode(payload)
+    except DecodeError:
+        return {}
+    return record.data if isinstance(record, Mark) else {}
+
+
+def tail_of(path: Path, size: int) -> bytes:
+    with open_regular(path) as file:
+        file.seek(max(os.fstat(file.fileno()).st_size - size, 0))
+        return file.read(size)
+
+
+def step_in(record: dict[str, Any]) -> int:
+    """The last step at that time; -1 if there was none."""
+    step = record.get("step")
+    return step if isinstance(step, int) else -1
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from clew.records.site import Site
 from clew.store.write.frames import SEGMENT_BYTES, encode_json
-from clew.store.write.payloads import Encoder, QueuedRows
+from clew.store.write.payloads import Encoder, Names, QueuedRows
 from clew.store.write.process_identity import identity
 from clew.store.write.segment_file import SegmentFile
-from clew.store.write.site_numbers import Names
 
 if TYPE_CHECKING:
     from clew.store.write.row_blocks import Array

@@ -1,107 +1,79 @@
-"""Layers by steps: any statistic of all layers as one map, and a layer's histograms over time."""
+"""Layers by steps: any statistic of all layers as one map."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from clew.checks.evidence.recorded_facts import rows as rows_in
-from clew.checks.evidence.recorded_facts import text, whole
-from clew.records.signal_types import HISTOGRAM, Signal, TensorSignals
-from clew.records.signals import (
-    ACTIVATION,
-    ACTIVATION_DEAD_FRACTION,
-    ACTIVATION_SATURATED,
-    GRADIENT,
-    MEASURED,
-    UPDATE,
-    UPDATE_RATIO,
-    WEIGHT,
-)
+from clew.records.facts.model_facts import LayerRow as ModuleOfModel
+from clew.records.facts.model_facts import ModelFact, PrecisionFact
+from clew.records.signal_types import LayerHeatMap, Signal, TensorSignals
+from clew.records.signals import ACTIVATION, GRADIENT, MEASURED, SIGNALS
 from clew.records.site import Site
-from clew.store.index.pyramid import grouped
-from clew.store.index.series_index import Envelope, site_key
-from clew.store.index.wide_read import Stretch
+from clew.store.index.downsampling import grouped
+from clew.store.index.index_layout import Stretch
+from clew.store.index.series_index import Envelope
 from clew.store.write.row_blocks import Array
 from clew.web.answer_shapes import (
-    HistogramHead,
-    HistogramsAnswer,
     LayerCells,
     LayerRow,
     LayersAnswer,
     LayerStat,
     Numbers,
-    ScaleWord,
     StatChosen,
 )
-from clew.web.answers.series_catalogue import SeriesEntry
-from clew.web.answers.signed_histograms import has_signed, signed_histograms
+from clew.web.answers.series_catalogue import SeriesEntry, site_id, site_label
+from clew.web.responses import rounded
 from clew.web.runs.opened_run import OpenRun
-from clew.web.series_names import site_id, site_json, site_label
-from clew.web.strict_json import rounded
 
-BINS = 32
-LOWEST = -23  # bin 0 is everything below 2 ** LOWEST
 MOST_COLUMNS = 2000
 DIGITS = 4  # a colour needs no more
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float64": 1.7976931348623157e308}
 FLOAT32 = 3.4028234663852886e38
 
 
+def _headroom_signal(of: TensorSignals, position: int) -> Signal:
+    """Computed on request, from the largest magnitude and the layer's number format."""
+    meaning = "bits left until the number format overflows"
+    shown = LayerHeatMap(position, "linear")
+    return Signal(f"{of.prefix}.headroom", of.group, f"{of.title} headroom", meaning, "bits", layer_map=shown)
+
+
 class Stat(NamedTuple):
     """A statistic that can be mapped."""
 
     signal: Signal
-    scale: ScaleWord
-    good: tuple[float, float] | None = None  # its usual range in a healthy run
+    shown: LayerHeatMap
 
     @property
     def label(self) -> str:
         """Its title, and its meaning if the title does not say it."""
         title = self.signal.title[0].lower() + self.signal.title[1:]
-        own = self.signal.name in EXPLAINED
-        return f"{title}: {self.signal.meaning.partition(';')[0]}" if own else title
+        plain = any(self.signal in measured.signals for measured in MEASURED)
+        return title if plain else f"{title}: {self.signal.meaning.partition(';')[0]}"
 
     def to_json(self) -> LayerStat:
-        good = list(self.good) if self.good is not None else None
         return {
             "stat": self.signal.name,
             "label": self.label,
             "unit": self.signal.unit,
-            "scale": self.scale,
-            "good": good,
+            "scale": self.shown.scale,
+            "good": list(self.shown.good) if self.shown.good is not None else None,
         }
 
 
-def _headroom_signal(of: TensorSignals) -> Signal:
-    """Computed on request, from the largest magnitude and the layer's number format."""
-    meaning = "bits left until the number format overflows"
-    return Signal(f"{of.prefix}.headroom", of.group, f"{of.title} headroom", meaning, "bits")
-
-
-STATS = (
-    Stat(GRADIENT.norm, "log"),
-    Stat(UPDATE_RATIO, "log", (1e-4, 1e-2)),
-    Stat(ACTIVATION_DEAD_FRACTION, "share", (0, 0.4)),
-    Stat(ACTIVATION.std, "log"),
-    Stat(ACTIVATION.mean, "diverging"),
-    Stat(ACTIVATION_SATURATED, "share", (0, 0.4)),
-    Stat(_headroom_signal(ACTIVATION), "linear"),
-    Stat(_headroom_signal(GRADIENT), "linear"),
-    Stat(ACTIVATION.zeros, "share"),
-    Stat(ACTIVATION.nonfinite, "log"),
-    Stat(GRADIENT.std, "log"),
-    Stat(GRADIENT.zeros, "share"),
-    Stat(GRADIENT.nonfinite, "log"),
-    Stat(WEIGHT.norm, "log"),
-    Stat(WEIGHT.std, "log"),
-    Stat(UPDATE.norm, "log"),
+STATS = sorted(
+    (
+        Stat(signal, signal.layer_map)
+        for signal in (*SIGNALS.values(), _headroom_signal(ACTIVATION, 7), _headroom_signal(GRADIENT, 8))
+        if signal.layer_map is not None
+    ),
+    key=lambda stat: stat.shown.position,
 )
-EXPLAINED = {stat.signal.name for stat in STATS} - {name for entry in MEASURED for name in entry.names}
 HOW = "no layer statistics were recorded: they start with the first sampled training step"
 
 
@@ -122,7 +94,7 @@ def layers_answer(
         "stats": listed,
         "stat": signal.name,
         "unit": signal.unit,
-        "scale": chosen.scale,
+        "scale": chosen.shown.scale,
     }
     return {**about, **_map(run, rank, signal.name, lo, hi, columns)}
 
@@ -206,15 +178,12 @@ def _headroom(high: Stretch, low: Stretch, largest: Callable[[Site], float]) -> 
 def _formats(run: OpenRun, rank: int, prefix: str) -> Callable[[Site], float]:
     """The largest number of each layer's format: as seen under autocast, or that of its parameters."""
     known: dict[tuple[str, str, str], str] = {}
-    kind, listed, last = (
-        ("precision", "items", "op") if prefix == "activation" else ("model", "parameters", "param")
-    )
-    for fact in run.facts(kind, rank):
-        for row in rows_in(fact.data.get(listed)):
-            root = text(row.get("root")) or text(fact.data.get("root")) or ""
-            known[root, text(row.get("module")) or "", text(row.get(last)) or ""] = (
-                text(row.get("dtype")) or ""
-            )
+    if prefix == "activation":
+        for fact in run.known(PrecisionFact, rank):
+            known |= {(row.root, row.module, row.op or ""): row.dtype for row in fact.items}
+    else:
+        for model in run.known(ModelFact, rank):
+            known |= {(model.root, row.module, row.param): row.dtype for row in model.parameters}
 
     def largest(site: Site) -> float:
         own = (site.op if prefix == "activation" else site.param) or ""
@@ -243,7 +212,9 @@ def _rows(run: OpenRun, rank: int, stat: str, sites: set[str]) -> dict[str, tupl
         entries = {
             e.site_key: e for e in run.catalogue.entries.values() if e.signal == signal and e.rank == rank
         }
-        modules, sizes = run.modules(rank), _sizes(run, rank)
+        models = run.known(ModelFact, rank)
+        modules = {(model.root, module.path): module for model in models for module in model.layers}
+        sizes = {(model.root, w.module, w.param): w.numel for model in models for w in model.parameters}
         roots = {root for root, _ in modules}
         chosen = [
             entries[site] for site in sites if site in entries and entries[site].site.module is not None
@@ -261,13 +232,13 @@ def _param_order(entry: SeriesEntry) -> tuple[int, str]:
 def _row(
     entry: SeriesEntry,
     run: OpenRun,
-    modules: dict[tuple[str, str], dict[str, Any]],
+    modules: dict[tuple[str, str], ModuleOfModel],
     sizes: dict[tuple[str, str, str], int],
     several: bool,
 ) -> LayerRow:
     site = entry.site
     root = site.root or (next(iter(modules))[0] if modules and not several else "")
-    module = modules.get((root, site.module or ""), {})
+    module = modules.get((root, site.module or ""))
     return {
         "site": site_id(entry.site_key),
         "key": entry.key,
@@ -275,94 +246,10 @@ def _row(
         "param": site.param,
         "op": site.op,
         "root": root or None,
-        "class": text(module.get("class")),
+        "class": module.kind if module else None,
         "label": site_label(site, several_roots=several),
-        "file": text(module.get("file")),
-        "line": whole(module.get("line")),
+        "file": module.file if module else None,
+        "line": module.line if module else None,
         "depth": run.depth(site),
         "numel": sizes.get((root, site.module or "", site.param or "")),
     }
-
-
-def _sizes(run: OpenRun, rank: int) -> dict[tuple[str, str, str], int]:
-    found: dict[tuple[str, str, str], int] = {}
-    for fact in run.facts("model", rank):
-        for row in rows_in(fact.data.get("parameters")):
-            key = (
-                text(fact.data.get("root")) or "",
-                text(row.get("module")) or "",
-                text(row.get("param")) or "",
-            )
-            found[key] = whole(row.get("numel")) or 0
-    return found
-
-
-def histograms_answer(
-    run: OpenRun,
-    rank: int,
-    site: str,
-    stat: str,
-    lo: int | None,
-    hi: int | None,
-    columns: int,
-    kind: str = "",
-) -> HistogramsAnswer:
-    """The shares of a layer's values per power of two, over time; without a site, the layers available."""
-    with run.lock:
-        found = _histogram_sites(run, rank)
-    if not found:
-        return {"missing": "no histograms were recorded: they come with the layer statistics"}
-    if not site:
-        return {
-            "sites": [
-                {"site": s, "label": _label(e), "stats": sorted(stats)} for s, (e, stats) in found.items()
-            ]
-        }
-    if site not in found:
-        return {"missing": "no histograms of this layer were recorded"}
-    entry, stats = found[site]
-    listed = sorted(stats)
-    chosen = stat if stat in stats else listed[0]
-    if stat and stat not in stats:
-        return {"missing": f"no {stat} histograms of this layer were recorded", "stats": listed}
-    with run.lock:
-        both = has_signed(run, rank, chosen, entry.site_key)
-    about: HistogramHead = {
-        "stats": listed,
-        "stat": chosen,
-        "site": site_json(entry.site),
-        "site_id": site,
-        "label": _label(entry),
-        "kinds": ["linear", "log2"] if both else ["log2"],
-    }
-    if both and kind == "linear":
-        return {**about, **signed_histograms(run, rank, chosen, entry.site_key, lo, hi)}
-    bins = [
-        run.index.query(f"{chosen}.log2hist.{k:02d}", entry.site_key, lo, hi, columns, rank)
-        for k in range(BINS)
-    ]
-    counts = np.stack([envelope.means() for envelope in bins], axis=1) / 255.0
-    totals = counts.sum(axis=1, keepdims=True)
-    shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)  # rounding to 255ths
-    return {
-        **about,
-        "kind": "log2",
-        "edges": list(range(LOWEST, LOWEST + BINS - 1)),
-        "steps": bins[0].steps.tolist(),
-        "counts": [rounded(row, DIGITS) for row in shares],
-        "exact": bool((bins[0].counts <= 1).all()),
-    }
-
-
-def _histogram_sites(run: OpenRun, rank: int) -> dict[str, tuple[SeriesEntry, set[str]]]:
-    found: dict[str, tuple[SeriesEntry, set[str]]] = {}
-    for entry in run.catalogue.entries.values():
-        match = HISTOGRAM.fullmatch(entry.signal) if entry.rank == rank else None
-        if match and match[2] == "00":
-            known = found.setdefault(site_id(entry.site_key), (entry, set()))
-            known[1].add(match[1])
-    return dict(sorted(found.items(), key=lambda item: (run.depth(item[1][0].site), _label(item[1][0]))))
-
-
-def _label(entry: SeriesEntry) -> str:
-    return site_label(entry.site) or site_key(entry.site)

@@ -7,38 +7,24 @@ minimum, maximum and mean of every stretch, and the report says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
+from clew.records.signal_types import Signal
 from clew.records.version import __version__
-from clew.render.bundle import BundleNotBuilt, assemble, page_with_code
-from clew.web.answer_shapes import (
-    DataAnswer,
-    GraphAnswer,
-    GroupCount,
-    HistogramSites,
-    ProfileAnswer,
-    ReportInfo,
-    SignalList,
-    SignalRow,
-    StoredSeries,
-)
-from clew.web.answers.axes import StepAxis
-from clew.web.answers.desk import Desk
-from clew.web.answers.series_catalogue import SeriesEntry
-from clew.web.answers.series_points import named, shape
+from clew.render.html_bundle import BundleNotBuilt, assemble, page_with_code
+from clew.web.answer_shapes import HistogramSites, ReportInfo, SignalList, StoredSeries
+from clew.web.answers.api_answers import ApiAnswers
+from clew.web.answers.series_catalogue import SeriesEntry, groups_of
+from clew.web.answers.series_points import StepAxis, named, shape
+from clew.web.responses import dumps, rounded
 from clew.web.runs.opened_run import OpenRun
-from clew.web.strict_json import dumps, rounded
 
 PATIENCE = 600.0  # seconds for a verdict
 LEAST_BYTES = 12  # bytes of a point: a step, a value, two commas
 SAFE = "!~*'()"  # as encodeURIComponent leaves them
-LAYER_SIGNALS = (
-    "gradient.norm", "update.ratio", "activation.dead_fraction", "activation.std", "activation.mean",
-    "activation.saturated", "weight.norm",
-)  # fmt: skip
 
 
 class ReportError(Exception):
@@ -71,25 +57,16 @@ LEVELS = (
 )
 
 
-@dataclass
-class Content:
-    """The answers of a report, by request, and what had to be left out."""
-
-    answers: dict[str, Any] = field(default_factory=dict)
-    reduced: int = 0  # series that do not show every point
-    left_out: list[str] = field(default_factory=list)
-
-
-def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, title: str) -> str:
+def build_report(api: ApiAnswers, names: Sequence[str], *, notes: str, limit: int, title: str) -> str:
     """The whole file as text, at most `limit` bytes."""
     try:
         page = page_with_code()
     except BundleNotBuilt as error:
         raise ReportError(str(error)) from error
     for level in LEVELS:
-        if level is not LEVELS[-1] and _at_least(desk, names, level) > limit:
+        if level is not LEVELS[-1] and _at_least(api, names, level) > limit:
             continue
-        content = gather(desk, names, level)
+        content = Content(api, names, level)
         content.answers["report"] = _about(content, level, notes, limit, title)
         text = assemble(page, dumps(content.answers), title)
         if len(text.encode()) <= limit:
@@ -100,11 +77,11 @@ def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, ti
     )
 
 
-def _at_least(desk: Desk, names: Sequence[str], level: ReportDetail) -> int:
+def _at_least(api: ApiAnswers, names: Sequence[str], level: ReportDetail) -> int:
     """Bytes that the series alone will take, so that thousands of them are not read in vain."""
     points = 0
     for name in names:
-        with desk.library.open(name) as run, run.lock:
+        with api.library.open(name) as run, run.lock:
             extents = run.catalogue.extents
             for entry in _chosen(run, level, set())[0]:
                 rows = sum(extents[band][0] for band in entry.bands if band in extents)
@@ -132,40 +109,87 @@ def _about(content: Content, level: ReportDetail, notes: str, limit: int, title:
     }
 
 
-def gather(desk: Desk, names: Sequence[str], level: ReportDetail) -> Content:
-    """Every answer that the page may request, at one level of detail."""
-    content = Content()
-    for name in names:
-        _gather_run(desk, name, level, content)
-    rows = {row["id"]: row for row in desk.runs()["runs"]}
-    content.answers["api/v1/runs"] = {**desk.runs(), "runs": [rows[name] for name in names]}
-    if len(names) > 1:
-        content.answers[f"api/v1/compare?runs={quote(','.join(names), safe=SAFE)}"] = desk.compare(names)
-    content.left_out = list(dict.fromkeys(content.left_out))
-    return content
+class Content:
+    """Every answer that the page may request, at one level of detail, and what had to be left out."""
 
+    def __init__(self, api: ApiAnswers, names: Sequence[str], level: ReportDetail) -> None:
+        self._api, self._level = api, level
+        self.answers: dict[str, Any] = {}  # by request
+        self.reduced = 0  # series that do not show every point
+        self._left_out: list[str] = []
+        for name in names:
+            self._add_run(name, f"api/v1/runs/{quote(name, safe=SAFE)}")
+        rows = {row["id"]: row for row in api.runs()["runs"]}
+        self.answers["api/v1/runs"] = {**api.runs(), "runs": [rows[name] for name in names]}
+        if len(names) > 1:
+            self.answers[f"api/v1/compare?runs={quote(','.join(names), safe=SAFE)}"] = api.compare(names)
 
-def _gather_run(desk: Desk, name: str, level: ReportDetail, content: Content) -> None:
-    base = f"api/v1/runs/{quote(name, safe=SAFE)}"
-    answers = content.answers
-    answers[base] = detail = desk.run(name, patience=PATIENCE)
-    evidence = {e["key"] for link in detail["links"] for e in link["evidence"] if e["key"]}
-    with desk.library.open(name) as run:
-        with run.lock:
-            kept, left = _chosen(run, level, evidence)
-            extents = run.catalogue.extents
-            listed = [entry.to_json(extents) for entry in kept]
-        answers[f"{base}/signals"] = _signals(listed)
-        series = _all_series(run, kept, level)
-    answers[f"{base}/series"] = {"x": "step", "from": None, "to": None, "series": series}
-    content.reduced += sum(not each["exact"] for each in series)
-    if left:
-        content.left_out.append("series of single layers (shown in the layer maps)")
-    _gather_maps(desk, name, base, level, content)
-    answers[f"{base}/notes"] = desk.notes(name)
-    answers[f"{base}/profile"] = _profile(desk, name, level, content)
-    answers[f"{base}/graph"] = _graph(desk, name, level, content)
-    answers[f"{base}/data"] = _data(desk, name, level, content)
+    @property
+    def left_out(self) -> list[str]:
+        return list(dict.fromkeys(self._left_out))
+
+    def _add_run(self, name: str, base: str) -> None:
+        api, answers = self._api, self.answers
+        answers[base] = detail = api.run(name, patience=PATIENCE)
+        evidence = {e["key"] for link in detail["links"] for e in link["evidence"] if e["key"]}
+        with api.library.open(name) as run:
+            with run.lock:
+                kept, left = _chosen(run, self._level, evidence)
+                answers[f"{base}/signals"] = _signals(run, kept)
+            series = _all_series(run, kept, self._level)
+        answers[f"{base}/series"] = {"x": "step", "from": None, "to": None, "series": series}
+        self.reduced += sum(not each["exact"] for each in series)
+        if left:
+            self._left_out.append("series of single layers (shown in the layer maps)")
+        self._add_maps(name, base)
+        self._add_histograms(name, base)
+        answers[f"{base}/notes"] = api.notes(name)
+        answers[f"{base}/profile"] = self._with_file(api.profile(name), "profiles", profile=None)
+        answers[f"{base}/graph"] = self._with_file(api.graph(name), "graphs", graphs=[], layouts=[])
+        answers[f"{base}/data"] = self._with_file(api.data(name), "recorded data", files=[])
+
+    def _add_maps(self, name: str, base: str) -> None:
+        columns = self._level.columns
+        first = self._api.layers(name, columns=max(columns, 1))
+        stats = [each["stat"] for each in first["stats"]] if columns else []
+        if not stats:
+            self.answers[f"{base}/layers"] = (
+                first if "missing" in first else {"missing": "left out", "stats": []}
+            )
+        if first["stats"] and not stats:
+            self._left_out.append("layer maps")
+        for stat in stats:
+            answer = self._api.layers(name, stat=stat, columns=columns)
+            self.answers[f"{base}/layers?stat={quote(stat, safe=SAFE)}"] = answer
+
+    def _add_histograms(self, name: str, base: str) -> None:
+        listed = self._api.histograms(name)
+        self.answers[f"{base}/histograms"] = listed
+        if "sites" not in listed:
+            return
+        if not self._level.histogram_columns:
+            self.answers[f"{base}/histograms"] = {"missing": "left out"}
+            self._left_out.append("histograms")
+            return
+        for site in cast(HistogramSites, listed)["sites"]:
+            for stat in site["stats"]:
+                self._add_kinds(name, base, site["site"], stat)
+
+    def _add_kinds(self, name: str, base: str, site: str, stat: str) -> None:
+        columns = self._level.histogram_columns
+        kinds = ["log2"]
+        for kind in kinds:
+            answer = self._api.histograms(name, site=site, stat=stat, columns=columns, kind=kind)
+            offered = cast(list[str], answer.get("kinds", []))
+            kinds += [each for each in offered if each not in kinds]
+            self.answers[f"{base}/histograms?site={site}&stat={stat}&kind={kind}"] = answer
+
+    def _with_file(self, answer: Mapping[str, Any], what: str, **empty: Any) -> Mapping[str, Any]:
+        """An answer with the content of a file, or without it (`empty`) if there is no room for files."""
+        if self._level.files or not any(answer[field] for field in empty):
+            return answer
+        self._left_out.append(what)
+        return {**answer, **empty, "missing": "left out to keep the report small"}
 
 
 def _chosen(run: OpenRun, level: ReportDetail, evidence: set[str]) -> tuple[list[SeriesEntry], bool]:
@@ -177,17 +201,19 @@ def _chosen(run: OpenRun, level: ReportDetail, evidence: set[str]) -> tuple[list
         for entry in everything
         if not entry.known.group.layered
         or entry.key in evidence
-        or (level.layer_points and (level.every_layer or entry.signal in LAYER_SIGNALS))
+        or (level.layer_points and (level.every_layer or is_kept(entry.known)))
     ]
     return kept, len(kept) < len(everything)
 
 
-def _signals(listed: list[SignalRow]) -> SignalList:
-    groups: dict[str, int] = {}
-    for entry in listed:
-        groups[entry["group"]] = groups.get(entry["group"], 0) + 1
-    counted: list[GroupCount] = [{"name": name, "count": count} for name, count in groups.items()]
-    return {"total": len(listed), "offset": 0, "groups": counted, "signals": listed}
+def is_kept(signal: Signal) -> bool:
+    """Whether small reports, too, have this signal's series of each layer."""
+    return signal.layer_map is not None and signal.layer_map.kept
+
+
+def _signals(run: OpenRun, kept: Sequence[SeriesEntry]) -> SignalList:
+    signals = [entry.to_json(run.catalogue.extents) for entry in kept]
+    return {"total": len(signals), "offset": 0, "groups": groups_of(kept), "signals": signals}
 
 
 def _all_series(run: OpenRun, kept: Sequence[SeriesEntry], level: ReportDetail) -> list[StoredSeries]:
@@ -205,67 +231,3 @@ def _all_series(run: OpenRun, kept: Sequence[SeriesEntry], level: ReportDetail) 
             stored["epoch"] = rounded(epoch.places(envelope.steps))
         found.append(stored)
     return found
-
-
-def _gather_maps(desk: Desk, name: str, base: str, level: ReportDetail, content: Content) -> None:
-    first = desk.layers(name, columns=max(level.columns, 1))
-    stats = [each["stat"] for each in first["stats"]] if level.columns else []
-    if not stats:
-        content.answers[f"{base}/layers"] = (
-            first if "missing" in first else {"missing": "left out", "stats": []}
-        )
-    if first["stats"] and not stats:
-        content.left_out.append("layer maps")
-    for stat in stats:
-        answer = desk.layers(name, stat=stat, columns=level.columns)
-        content.answers[f"{base}/layers?stat={quote(stat, safe=SAFE)}"] = answer
-    _gather_histograms(desk, name, base, level, content)
-
-
-def _gather_histograms(desk: Desk, name: str, base: str, level: ReportDetail, content: Content) -> None:
-    listed = desk.histograms(name)
-    content.answers[f"{base}/histograms"] = listed
-    if "sites" not in listed:
-        return
-    if not level.histogram_columns:
-        content.answers[f"{base}/histograms"] = {"missing": "left out"}
-        content.left_out.append("histograms")
-        return
-    for site in cast(HistogramSites, listed)["sites"]:
-        for stat in site["stats"]:
-            _gather_kinds(desk, name, base, site["site"], stat, level, content)
-
-
-def _gather_kinds(
-    desk: Desk, name: str, base: str, site: str, stat: str, level: ReportDetail, content: Content
-) -> None:
-    kinds = ["log2"]
-    for kind in kinds:
-        answer = desk.histograms(name, site=site, stat=stat, columns=level.histogram_columns, kind=kind)
-        offered = cast(list[str], answer.get("kinds", []))
-        kinds += [each for each in offered if each not in kinds]
-        content.answers[f"{base}/histograms?site={site}&stat={stat}&kind={kind}"] = answer
-
-
-def _profile(desk: Desk, name: str, level: ReportDetail, content: Content) -> ProfileAnswer:
-    answer = desk.profile(name)
-    if level.files or answer["profile"] is None:
-        return answer
-    content.left_out.append("profiles")
-    return {**answer, "profile": None, "missing": "left out to keep the report small"}
-
-
-def _graph(desk: Desk, name: str, level: ReportDetail, content: Content) -> GraphAnswer:
-    answer = desk.graph(name)
-    if level.files or not answer["graphs"]:
-        return answer
-    content.left_out.append("graphs")
-    return {**answer, "graphs": [], "layouts": [], "missing": "left out to keep the report small"}
-
-
-def _data(desk: Desk, name: str, level: ReportDetail, content: Content) -> DataAnswer:
-    answer = desk.data(name)
-    if level.files or not answer["files"]:
-        return answer
-    content.left_out.append("recorded data")
-    return {**answer, "files": [], "missing": "left out to keep the report small"}

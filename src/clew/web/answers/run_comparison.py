@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from clew.records.facts.run_facts import GitFact
 from clew.records.signals import LOSSES, METRICS, known_as
 from clew.store.index.series_index import Envelope
 from clew.web.answer_shapes import (
+    SEVERITIES,
     CompareAnswer,
-    FindingCell,
     FindingRow,
     MetricCell,
     MetricRow,
@@ -23,6 +24,7 @@ from clew.web.answer_shapes import (
     SharedSignal,
 )
 from clew.web.answers.run_rows import row
+from clew.web.answers.series_catalogue import SeriesEntry
 from clew.web.runs.judge_process import Judged
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import Glance
@@ -70,11 +72,9 @@ def differences(settings: Sequence[dict[str, Any]]) -> list[SettingRow]:
 
 
 def _versions(run: OpenRun) -> dict[str, Any]:
-    found = dict(run.meta["versions"]) if isinstance(run.meta.get("versions"), dict) else {}
-    for fact in run.facts("versions"):
-        found["torch"] = fact.data.get("torch")
-    for fact in run.facts("git"):
-        found["commit"] = fact.data.get("commit")
+    found = run.versions()
+    for fact in run.known(GitFact):
+        found["commit"] = fact.commit
     return found
 
 
@@ -88,7 +88,7 @@ def _metrics(run: OpenRun) -> dict[str, MetricCell | None]:
     return found
 
 
-def numbers(run: OpenRun, entry: Any) -> MetricCell | None:
+def numbers(run: OpenRun, entry: SeriesEntry) -> MetricCell | None:
     whole = run.query(entry, None, None, 1)
     if not len(whole.steps) or whole.counts[0] == whole.bad[0]:
         return None
@@ -109,7 +109,7 @@ def numbers(run: OpenRun, entry: Any) -> MetricCell | None:
     }
 
 
-def _tail(run: OpenRun, entry: Any, ends: Envelope, size: int) -> Envelope:
+def _tail(run: OpenRun, entry: SeriesEntry, ends: Envelope, size: int) -> Envelope:
     """The last points, exactly: the buckets at the end of an overview show where they begin."""
     behind = np.cumsum(ends.counts[::-1])[::-1]
     at = int(np.flatnonzero(behind >= size)[-1]) if behind[0] >= size else 0
@@ -155,11 +155,11 @@ def _finding_rows(judged: Sequence[Judged]) -> list[FindingRow]:
                 "root": not finding["because"],
                 "index": index,
             }
-    return sorted(found.values(), key=lambda entry: min(_badness(cell) for cell in entry["runs"] if cell))
+    return sorted(found.values(), key=_badness)
 
 
-def _badness(cell: FindingCell) -> int:
-    return ("error", "warning", "advice").index(cell["severity"])
+def _badness(row: FindingRow) -> int:
+    return min(SEVERITIES.index(cell["severity"]) for cell in row["runs"] if cell)
 
 
 def _shared_keys(run: OpenRun) -> dict[str, tuple[str, str]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import time
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clew.checks.evidence.recorded_facts import flag, rows, text, whole
+from clew.checks.evidence.recorded_facts import rows
+from clew.records.facts.model_facts import GraphRecordedFact, ModelFact
 from clew.records.network import Graph
 from clew.render.network.graph_layout import layout_json
 from clew.render.network.recorded_graph import read_graph
+from clew.render.verdict_json import replace_file
 from clew.web.answer_shapes import (
+    SEVERITIES,
     DataAnswer,
     DataFile,
     GraphAnswer,
@@ -25,9 +27,9 @@ from clew.web.answer_shapes import (
     ProfileAnswer,
     ViewsOffered,
 )
+from clew.web.responses import strict
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import inside
-from clew.web.strict_json import strict
 
 LARGEST_FILE = 32 << 20  # bytes of a graph or profile
 LARGEST_DATA = 4 << 20
@@ -93,41 +95,38 @@ def _known_layout(graph: Graph) -> dict[str, Any]:
 
 def _why_no_graph(run: OpenRun, rank: int) -> str:
     """It was not requested, or is not available."""
-    for fact in run.facts("graph_recorded", rank):
-        reason = text(fact.data.get("reason"))
-        if reason:
-            return f"the graph could not be recorded: {reason}"
+    for fact in run.known(GraphRecordedFact, rank):
+        if fact.reason:
+            return f"the graph could not be recorded: {fact.reason}"
     return NO_GRAPH
 
 
 def _models(run: OpenRun, rank: int) -> list[GraphModel]:
-    newest = {text(f.data.get("root")) or "": f.data for f in run.facts("model", rank)}
+    newest = {model.root: model for model in run.known(ModelFact, rank)}
     found: list[GraphModel] = []
-    for root, data in newest.items():
-        sizes: dict[str, list[int]] = {}
-        for row in rows(data.get("parameters")):
-            total = sizes.setdefault(text(row.get("module")) or "", [0, 0])
-            numel = whole(row.get("numel")) or 0
-            total[0] += numel
-            total[1] += numel if flag(row.get("requires_grad")) else 0
+    for model in newest.values():
+        parameters, trainable = Counter[str](), Counter[str]()  # by module
+        for weight in model.parameters:
+            parameters[weight.module] += weight.numel
+            trainable[weight.module] += weight.numel if weight.requires_grad else 0
         modules: list[GraphModule] = [
             {
-                "path": text(row.get("path")) or "",
-                "class": text(row.get("class")) or "",
-                "file": text(row.get("file")),
-                "line": whole(row.get("line")),
+                "path": module.path,
+                "class": module.kind,
+                "file": module.file,
+                "line": module.line,
                 "order": at,
-                "parameters": sizes.get(text(row.get("path")) or "", [0, 0])[0],
-                "trainable": sizes.get(text(row.get("path")) or "", [0, 0])[1],
+                "parameters": parameters[module.path],
+                "trainable": trainable[module.path],
             }
-            for at, row in enumerate(rows(data.get("modules")))
+            for at, module in enumerate(model.layers)
         ]
         found.append(
             {
-                "root": root,
-                "class": text(data.get("class")) or "",
-                "file": text(data.get("file")),
-                "line": whole(data.get("line")),
+                "root": model.root,
+                "class": model.kind,
+                "file": model.file,
+                "line": model.line,
                 "modules": modules,
             }
         )
@@ -151,13 +150,12 @@ def model_rows(run: OpenRun, rank: int) -> list[ModelRow]:
 
 def health(verdict: dict[str, Any] | None) -> dict[str, ModuleHealth]:
     """By module path, the checks with findings there, and the worst severity."""
-    order = ("error", "warning", "advice")
     found: dict[str, ModuleHealth] = {}
     for finding in (verdict or {}).get("findings", []):
         module = finding["site"].get("module")
         if module:
             known = found.setdefault(module, {"severity": finding["severity"], "checks": []})
-            known["severity"] = min(known["severity"], finding["severity"], key=order.index)
+            known["severity"] = min(known["severity"], finding["severity"], key=SEVERITIES.index)
             known["checks"].append(finding["check"])
     return found
 
@@ -221,12 +219,7 @@ def write_notes(run: Path, words: str) -> NotesAnswer:
     """Write them to the run folder, atomically; a link in their place is replaced, not followed."""
     if len(words.encode(errors="replace")) > LARGEST_NOTES:
         raise TooLarge("notes are limited to 1 MB")
-    aside = run / f".notes.{os.getpid()}.{time.monotonic_ns()}"
-    try:
-        aside.write_text(words, encoding="utf-8", errors="replace")
-        os.replace(aside, run / "notes.md")
-    finally:
-        aside.unlink(missing_ok=True)
+    replace_file(run / "notes.md", words)
     return read_notes(run)
 
 

@@ -7,30 +7,30 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from clew.checks.evidence.recorded_facts import text
+from clew.records.facts.run_facts import ConfigFact, GitFact
 from clew.records.site import Site
 from clew.store.index.series_index import site_key
 from clew.web.answer_shapes import (
-    ConfigRow,
+    SEVERITIES,
     EvidenceLink,
     FindingLinks,
+    RunBrief,
     RunDetail,
     RunRow,
-    SeverityWord,
     StateWord,
     VerdictCells,
     VerdictJson,
     VerdictWord,
 )
-from clew.web.answers import axes
 from clew.web.answers.run_files import has, model_rows
+from clew.web.answers.series_catalogue import series_key, site_id
+from clew.web.answers.series_points import axes_offered
+from clew.web.responses import strict
 from clew.web.runs.judge_process import Judged
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import Glance
-from clew.web.series_names import series_key, site_id
-from clew.web.strict_json import strict
 
 MOST_EVENTS = 500
-SEVERITIES: tuple[SeverityWord, ...] = ("error", "warning", "advice")
 
 
 def row(name: str, glance: Glance, judged: Judged) -> RunRow:
@@ -62,6 +62,17 @@ def row(name: str, glance: Glance, judged: Judged) -> RunRow:
         "version": glance.version,
     }
     return cast(RunRow, strict(found))
+
+
+def brief(row: RunRow) -> RunBrief:
+    """The fields of a row that change."""
+    return {
+        "id": row["id"],
+        "state": row["state"],
+        "steps": row["steps"],
+        "version": row["version"],
+        "verdict": row["verdict"],
+    }
 
 
 def damage(glance: Glance, judged: Judged) -> list[str]:
@@ -135,17 +146,17 @@ def verdict_state(judged: Judged) -> VerdictWord:
 
 def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -> RunDetail:
     """Everything about one run except its series."""
-    versions = dict(run.meta["versions"]) if isinstance(run.meta.get("versions"), dict) else {}
-    for fact in run.facts("versions", rank):
-        versions["torch"] = str(fact.data.get("torch"))
-    git = run.facts("git", rank)
+    git = run.known(GitFact, rank)
     verdict = judged.data.get("verdict")
     return {
         "run": row(name, glance, judged),
         "meta": strict(run.meta),
-        "versions": strict(versions),
-        "git": strict(dict(git[-1].data)) if git else None,
-        "config": [_config(fact.step, fact.data) for fact in run.facts("config", rank)],
+        "versions": strict(run.versions(rank)),
+        "git": strict(git[-1].to_json()) if git else None,
+        "config": [
+            {"source": fact.source, "step": fact.step, "values": strict(fact.values)}
+            for fact in run.known(ConfigFact, rank)
+        ],
         "verdict": verdict,
         "verdict_state": verdict_state(judged),
         "verdict_error": judged.data.get("error"),
@@ -155,17 +166,13 @@ def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -
         "events": [
             {"kind": e.kind, "step": e.step, "data": strict(e.data)} for e in run.events(rank)[-MOST_EVENTS:]
         ],
-        "axes": axes.offered(run, rank),
+        "axes": axes_offered(run, rank),
         "models": model_rows(run, rank),
         "has": has(run, rank),
         "ranks": run.ranks,
         "damage": damage(glance, judged),
         "incidents": (verdict or {}).get("run", {}).get("incidents", []),
     }
-
-
-def _config(step: int, data: dict[str, Any]) -> ConfigRow:
-    return {"source": data.get("source"), "step": step, "values": strict(data.get("values"))}
 
 
 def links(digest: dict[str, Any], run: OpenRun, rank: int) -> list[FindingLinks]:

@@ -1,19 +1,20 @@
-"""The list of a run's series, in the order in which people look for them."""
+"""The list of a run's series in reading order, their keys for links and their labels for people."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import PurePath
+from typing import Any, cast
 
-from clew.records.signal_types import Signal, is_histogram
-from clew.records.signals import known_as
+from clew.records.signal_types import Group, Signal, is_histogram
+from clew.records.signals import GROUPS, known_as
 from clew.records.site import Site
 from clew.store.index.series_index import Index
-from clew.web.answer_shapes import GroupCount, SignalChart, SignalRow
-from clew.web.series_names import group_rank, place_label, series_key, site_id, site_json, site_label
+from clew.web.answer_shapes import GroupCount, SignalChart, SignalRow, SiteJson
 
 
 @dataclass
@@ -89,7 +90,7 @@ class Catalogue:
         self.entries: dict[str, SeriesEntry] = {}
         self.extents: dict[int, tuple[int, int, int]] = {}
         self._seen: set[str] = set()  # keys of series with at least one finite value
-        self._looked: dict[tuple[int, str], int] = {}
+        self._searched: dict[tuple[int, str], int] = {}
         self._ordered: list[SeriesEntry] | None = None
         self._shown: list[SeriesEntry] | None = None
         self._by_signal: dict[str, list[SeriesEntry]] = {}
@@ -137,7 +138,7 @@ class Catalogue:
     def ordered(self) -> list[SeriesEntry]:
         """Reading order; series that never had a finite value are left out."""
         if self._shown is None:
-            self._look()
+            self._find_finite()
             in_order = self._ordered or sorted(self.entries.values(), key=self._order)
             self._ordered = in_order
             self._shown = [e for e in in_order if is_histogram(e.signal) or e.key in self._seen]
@@ -151,7 +152,7 @@ class Catalogue:
         depth = self._depth(entry.site) if group.layered else 0
         return group_rank(group), group.name, depth, entry.site_key, _signal_order(entry.signal), entry.rank
 
-    def _look(self) -> None:
+    def _find_finite(self) -> None:
         """Find series that have become worth showing; one with a finite value stays so."""
         open_signals = {
             (e.rank, e.signal): e
@@ -160,9 +161,9 @@ class Catalogue:
         }
         for rank, signal in open_signals:
             rows = sum(rows for rows, _, _ in self.extents.values())
-            if self._looked.get((rank, signal)) == rows:
+            if self._searched.get((rank, signal)) == rows:
                 continue
-            self._looked[rank, signal] = rows
+            self._searched[rank, signal] = rows
             for stretch in self._index.wide(signal, max_points=1, rank=rank):
                 finite = (stretch.envelope.counts - stretch.envelope.bad).sum(axis=0) > 0
                 self._seen.update(
@@ -208,3 +209,49 @@ def groups_of(entries: Iterable[SeriesEntry]) -> list[GroupCount]:
     counts = Counter(entry.known.group for entry in entries)
     ordered = sorted(counts, key=lambda group: (group_rank(group), group.name))
     return [{"name": group.name, "count": counts[group]} for group in ordered]
+
+
+# ---- names -----------------------------------------------------------------------------------
+
+RANKS = {group: rank for rank, group in enumerate(GROUPS)}
+
+
+def series_key(rank: int, signal: str, site_key: str) -> str:
+    """The name of a series in links: always the same for a run."""
+    return _digest(f"{rank}\n{signal}\n{site_key}")
+
+
+def site_id(site_key: str) -> str:
+    return _digest(site_key)
+
+
+def site_json(site: Site) -> SiteJson:
+    """The site as it appears in an answer."""
+    return cast(SiteJson, site.to_json())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:12]
+
+
+def group_rank(group: Group) -> int:
+    """Its position in the list of signals: unknown groups, such as a newer Clew's, come last."""
+    return RANKS.get(group, len(RANKS))
+
+
+def site_label(site: Site, *, several_roots: bool = False) -> str:
+    """`encoder.fc1.weight`, or another description of the place."""
+    if site.module is not None:
+        path = site.module or site.root or "the model"
+        parts = [site.root if several_roots and site.module and site.root else None, path, site.param]
+        name = ".".join(part for part in parts if part)
+        return f"{name} ({site.op})" if site.op and site.op not in ("input", "step") else name
+    return site.op if site.op and site.op.startswith("input") else ""
+
+
+def place_label(site: Site) -> str:
+    """`train.py:34`."""
+    if site.file is None:
+        return ""
+    name = PurePath(site.file.replace("\\", "/")).name
+    return name if site.line is None else f"{name}:{site.line}"

@@ -16,10 +16,12 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from clew.records.version import __version__
+from clew.render.verdict_json import replace_file
 from clew.store.index.index_cache import UNUSED_DAYS, cache_root
 from clew.web.runs.run_library import Glance, Library, log_bytes
 
@@ -130,12 +132,8 @@ class Judges:
             _save(self._file(name), stamp, data)
 
     def _file(self, name: str) -> Path:
-        place = f"{self._library.folder(name).resolve()}"
-        return (
-            cache_root()
-            / "digest"
-            / f"{hashlib.sha256(place.encode(errors='replace')).hexdigest()[:32]}.json"
-        )
+        place = str(self._library.folder(name).resolve()).encode(errors="replace")
+        return cache_root() / "digest" / f"{hashlib.sha256(place).hexdigest()[:32]}.json"
 
 
 class Worker:
@@ -210,23 +208,17 @@ class Worker:
 def judged_stamp(glance: Glance) -> str:
     """The log, the state of the run, and the judge: equal stamps mean an equal verdict."""
     state = glance.info.state if glance.info else None
-    return hashlib.sha256(repr((glance.stamp, state, __version__, _checks_changed())).encode()).hexdigest()[
-        :32
-    ]
+    basis = repr((glance.stamp, state, __version__, _checks_changed()))
+    return hashlib.sha256(basis.encode()).hexdigest()[:32]
 
 
+@cache
 def _checks_changed() -> int:
     """When the code of the checks last changed: the user may be writing one."""
-    global _changed
-    if _changed is None:
-        from clew import checks
+    from clew import checks
 
-        files = Path(checks.__file__).parent.rglob("*.py")
-        _changed = max((file.stat().st_mtime_ns for file in files), default=0)
-    return _changed
-
-
-_changed: int | None = None
+    files = Path(checks.__file__).parent.rglob("*.py")
+    return max((file.stat().st_mtime_ns for file in files), default=0)
 
 
 def _failed(reason: str) -> dict[str, Any]:
@@ -253,11 +245,9 @@ def remove_unused(folder: Path) -> None:
 
 
 def _save(file: Path, stamp: str, data: dict[str, Any]) -> None:
-    aside = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}")
     with contextlib.suppress(OSError):  # a cache: without it the run is judged again
         file.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps({"stamp": stamp, "data": data}), encoding="utf-8")
-        os.replace(aside, file)
+        replace_file(file, json.dumps({"stamp": stamp, "data": data}))
 
 
 def main() -> None:

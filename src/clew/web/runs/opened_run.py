@@ -10,18 +10,22 @@ import ctypes
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from clew.checks.evidence.recorded_facts import rows, text, whole
+from clew.records.facts.fact import TypedFact
 from clew.records.facts.model_facts import ModelFact
+from clew.records.facts.run_facts import VersionsFact
+from clew.records.facts.step_facts import FedFact, LoaderFact
 from clew.records.site import Site
 from clew.store.index.series_index import Envelope, Index
 from clew.store.read.run_data import Event, Fact, RunData
 from clew.store.read.run_reader import read_meta
 from clew.store.read.segment_tail import RankTail, rank_folders
 from clew.web.answers.series_catalogue import Catalogue, SeriesEntry
+
+F = TypeVar("F", bound=TypedFact)
 
 LONG_SECONDS = 0.2  # a refresh that took longer has read a lot
 REFRESH_SECONDS = 0.3  # a burst of requests checks the log once
@@ -53,26 +57,26 @@ class OpenRun:
         self._data: dict[int, RecordedSeries] = {}
         self._tails: dict[int, RankTail] = {}
         self._order: dict[tuple[str, str], int] = {}
-        self._models = 0
-        self._lock = threading.RLock()
+        self._known: dict[tuple[type[TypedFact], int], list[Any]] = {}
+        self.lock = threading.RLock()
         self._stamp: object = None
-        self._looked = 0.0
+        self._refreshed = 0.0
 
     def close(self) -> None:
-        with self._lock:
+        with self.lock:
             self.index.close()
 
     def refresh(self, stamp: object = None) -> None:
         """Read what is new, unless `stamp` (the length of the log) shows that nothing is."""
-        with self._lock:
+        with self.lock:
             now = time.monotonic()
-            if (stamp is not None and stamp == self._stamp) or now - self._looked < REFRESH_SECONDS:
+            if (stamp is not None and stamp == self._stamp) or now - self._refreshed < REFRESH_SECONDS:
                 return
             self._read()
             whole_log = self.index.refresh()  # else another viewer is indexing; try again next time
             self.catalogue.refresh()
-            self._stamp, self._looked = (stamp if whole_log else None), time.monotonic()
-            if self._looked - now > LONG_SECONDS:
+            self._stamp, self._refreshed = (stamp if whole_log else None), time.monotonic()
+            if self._refreshed - now > LONG_SECONDS:
                 give_back_memory()
 
     def _read(self) -> None:
@@ -81,19 +85,11 @@ class OpenRun:
                 self._data[rank] = RecordedSeries()
                 self._tails[rank] = RankTail(folder, self._data[rank].feed)
             self._tails[rank].refresh()
-        models = self.facts("model")
-        if len(models) != self._models:
-            self._models = len(models)
-            self._order = {
-                (model.root, layer.path): at
-                for model in (ModelFact.read(fact.data) for fact in models)
-                for at, layer in enumerate(model.layers)
-            }
+        models = self.known(ModelFact)
+        order = {(model.root, layer.path): at for model in models for at, layer in enumerate(model.layers)}
+        if order != self._order:
+            self._order = order
             self.catalogue.reorder()
-
-    @property
-    def lock(self) -> threading.RLock:
-        return self._lock
 
     @property
     def ranks(self) -> list[int]:
@@ -107,6 +103,14 @@ class OpenRun:
         data = self._data.get(self.rank(rank))
         return [f for f in data.facts if f.kind == kind and isinstance(f.data, dict)] if data else []
 
+    def known(self, kind: type[F], rank: int | None = None) -> list[F]:
+        """The facts of a kind, each read once; what is missing or damaged in them is at its default."""
+        with self.lock:
+            read: list[F] = self._known.setdefault((kind, self.rank(rank)), [])
+            new = self.facts(kind.fact_kind, rank)[len(read) :]
+            read += [kind.read(fact.data, fact.step) for fact in new]
+            return read
+
     def events(self, rank: int | None = None) -> list[Event]:
         data = self._data.get(self.rank(rank))
         return list(data.events) if data else []
@@ -116,13 +120,11 @@ class OpenRun:
         root = site.root or next((root for root, _ in self._order), "")
         return self._order.get((root, site.module or ""), len(self._order))
 
-    def modules(self, rank: int | None = None) -> dict[tuple[str, str], dict[str, Any]]:
-        """The newest row of every module of every model, in forward order."""
-        found: dict[tuple[str, str], dict[str, Any]] = {}
-        for fact in self.facts("model", rank):
-            root = text(fact.data.get("root")) or ""
-            for row in rows(fact.data.get("modules")):
-                found[root, text(row.get("path")) or ""] = dict(row)
+    def versions(self, rank: int | None = None) -> dict[str, Any]:
+        """Those in run.json, and torch's, which became known only during the run."""
+        found = dict(self.meta["versions"]) if isinstance(self.meta.get("versions"), dict) else {}
+        for fact in self.known(VersionsFact, rank):
+            found["torch"] = fact.torch
         return found
 
     def query(self, entry: SeriesEntry, lo: int | None, hi: int | None, points: int) -> Envelope:
@@ -142,21 +144,18 @@ class OpenRun:
     def steps_per_epoch(self, rank: int | None = None) -> tuple[float, str] | None:
         """From the training loader, if its length is known; and which loader that is."""
         loader = self._training_loader(rank)
-        length = whole(loader.get("length")) if loader else None
-        batch = whole(loader.get("batch_size")) if loader else None
-        if loader is None or not length or not batch:
+        if loader is None or not loader.length or not loader.batch_size:
             return None
-        batches = length // batch if loader.get("drop_last") is True else -(-length // batch)
+        length, batch = loader.length, loader.batch_size
+        batches = length // batch if loader.drop_last else -(-length // batch)
         sizes = self.only("batch.size", rank)
         mean = float(self.query(sizes, None, None, 1).means()[0]) if sizes else float("nan")
         taken = max(1, round(mean / batch)) if np.isfinite(mean) else 1  # several, if gradients accumulate
-        place = f"{Path(str(loader.get('file') or '')).name}:{loader.get('line')}"
-        return max(batches, 1) / taken, f"the loader at {place}"
+        return max(batches, 1) / taken, f"the loader at {Path(loader.file or '').name}:{loader.line}"
 
-    def _training_loader(self, rank: int | None) -> dict[str, Any] | None:
-        loaders = {whole(f.data.get("index")): f.data for f in self.facts("loader", rank)}
-        fed = [whole(f.data.get("loader")) for f in self.facts("fed", rank) if f.data.get("phase") == "train"]
-        known = [loaders[index] for index in fed if index in loaders]
-        if known:
-            return dict(known[0])
-        return dict(next(iter(loaders.values()))) if len(loaders) == 1 else None
+    def _training_loader(self, rank: int | None) -> LoaderFact | None:
+        loaders = {loader.index: loader for loader in self.known(LoaderFact, rank)}
+        for fed in self.known(FedFact, rank):
+            if fed.phase == "train" and fed.loader in loaders:
+                return loaders[fed.loader]
+        return next(iter(loaders.values())) if len(loaders) == 1 else None

@@ -50,7 +50,7 @@ class Glance:
     meta: dict[str, Any]
     error: str | None = None
     version: int = 1
-    looked: float = field(default_factory=time.monotonic)
+    checked: float = field(default_factory=time.monotonic)
 
 
 class Library:
@@ -76,7 +76,7 @@ class Library:
     def scan(self) -> dict[str, Glance]:
         """Check every run again, thoroughly only those that changed; newest first."""
         with self._lock:
-            names = self._names()
+            names = self.names()
             for name in self._glances.keys() - set(names):
                 self._gone[name] = self._glances.pop(name).version
                 self._shut(name)
@@ -127,7 +127,8 @@ class Library:
                 if not run.users and self._open.get(name) is not run:
                     run.close()
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """All runs in the folder, without a closer look at them."""
         return [name for name in sorted(self._entries()) if _looks_like_a_run(self.root / name)]
 
     def _has(self, name: str) -> bool:
@@ -147,7 +148,7 @@ class Library:
         now = time.monotonic()
         if old is not None and old.stamp == stamp and not _may_have_ended(old, now):
             return old
-        new = _look(path.parent, path, stamp)
+        new = _inspect(path.parent, path, stamp)
         new.version = self._next_version(name, old, new)
         self._glances[name] = new
         return new
@@ -187,11 +188,12 @@ class Shelf(Library):
     def folder(self, name: str) -> Path:
         return self._paths[name]
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """In the order in which they were chosen."""
         return [name for name, path in self._paths.items() if _looks_like_a_run(path)]
 
     def _has(self, name: str) -> bool:
-        return name in self._names()
+        return name in self.names()
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -221,7 +223,7 @@ def _looks_like_a_run(path: Path) -> bool:
     return path.is_dir() and ((path / "run.json").exists() or bool(rank_folders(path)))
 
 
-def _look(root: Path, path: Path, stamp: Stamp) -> Glance:
+def _inspect(root: Path, path: Path, stamp: Stamp) -> Glance:
     try:
         parts = [path, path / "run.json", *(s for f in rank_folders(path).values() for s in segment_files(f))]
         if not all(inside(part, root) for part in parts):
@@ -245,4 +247,4 @@ def _state(glance: Glance) -> str | None:
 
 
 def _may_have_ended(glance: Glance, now: float) -> bool:
-    return _state(glance) == "running" and now - glance.looked > RUNNING_SECONDS
+    return _state(glance) == "running" and now - glance.checked > RUNNING_SECONDS

@@ -22,8 +22,7 @@ from clew.checks.adv.hyperparameters_off import HyperparametersOff as RangeCheck
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh as HighCheck
 from clew.checks.opt.learning_rate_too_low import LearningRateTooLow as LowCheck
 from clew.labs.experiments.base import Result
-from clew.labs.experiments.learning.range_test import RangeTest
-from clew.labs.experiments.learning.rate_races import HigherRates, LowerRates
+from clew.labs.experiments.learning.learning_rates import HigherRates, LowerRates, RangeTest
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity

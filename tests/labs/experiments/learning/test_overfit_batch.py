@@ -116,6 +116,5 @@ def test_two_optimizers_in_turn_are_not_judged() -> None:
 def test_it_stops_when_its_time_is_up() -> None:
     ticks = iter(range(1000))
     clock = Clock(20, now=lambda: next(ticks))
-    clock.start()
     with pytest.raises(OutOfTime):
         OverfitBatch().run(bounded(), clock)

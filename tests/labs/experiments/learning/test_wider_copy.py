@@ -41,7 +41,7 @@ def test_a_wider_copy_has_the_same_output_and_goes_with_the_fork(name: str) -> N
     sizes = [p.shape for p in subject.model.parameters()]
     with subject.snapshot() as snapshot:
         seen = snapshot.observe(subject.batch())
-        layers = order_of_layers(subject, snapshot, subject.batch())
+        layers = order_of_layers(snapshot, subject.batch())
         widen(subject, layers, 3)
         wider = snapshot.observe(subject.batch())
         assert sum(p.numel() for p in subject.model.parameters()) > 3 * sum(s.numel() for s in sizes)
@@ -52,13 +52,13 @@ def test_a_wider_copy_has_the_same_output_and_goes_with_the_fork(name: str) -> N
 
 def test_what_cannot_be_widened_or_has_no_hidden_layer_is_not_judged() -> None:
     with HEALTHY["gpt"]().snapshot() as snapshot, pytest.raises(CannotJudge, match="can't be built"):
-        order_of_layers(snapshot._subject, snapshot, snapshot._subject.batch())
+        order_of_layers(snapshot, snapshot.subject.batch())
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     model[1].weight.data.zero_()
     subject = subject_of(model, F.cross_entropy, batches(*digits()), torch.optim.Adam(model.parameters()))
     with subject.snapshot() as snapshot, pytest.raises(CannotJudge, match="no hidden layer"):
-        order_of_layers(subject, snapshot, subject.batch())
+        order_of_layers(snapshot, subject.batch())
 
 
 def test_a_loss_without_a_known_floor_is_not_judged() -> None:

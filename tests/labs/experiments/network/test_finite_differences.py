@@ -146,6 +146,18 @@ def test_kinks_and_dropout_cause_no_alarm(zeros: bool) -> None:
     assert reason(result) is None
 
 
+def test_a_batch_that_is_predicted_almost_perfectly_causes_no_alarm() -> None:
+    """Its loss is a difference of logits in the hundreds, and as small as their rounding errors."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3))
+    x = 60 * torch.rand(16, 6)
+    with torch.no_grad():
+        model[2].bias[0] = 30.0 + float(model(x).max() - model(x)[:, 0].min())
+    result = tried(FiniteDifferences(), subject_of(model, F.cross_entropy, (x, torch.zeros(16).long())))
+    assert result.data["wrong"] == []
+    assert reason(result) is None
+
+
 @pytest.mark.parametrize("name", sorted(HEALTHY))
 def test_healthy_programs_pass(name: str) -> None:
     result = tried(FiniteDifferences(), HEALTHY[name]())

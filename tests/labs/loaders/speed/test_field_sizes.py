@@ -9,14 +9,14 @@ import pytest
 import torch
 from PIL import Image
 
-from clew.labs.loaders.speed.field_sizes import Weighing, fields_in
+from clew.labs.loaders.speed.field_sizes import FieldSizes, fields_in
 from clew.records.loader_speed import FieldSize, Sizes
 
 MANY = 1000
 
 
 def weighed(*samples: Any) -> Sizes:
-    weights = Weighing()
+    weights = FieldSizes()
     for sample in samples:
         weights.add(sample)
     return weights.result()

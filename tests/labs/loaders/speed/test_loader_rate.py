@@ -15,13 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset
 
-from clew.labs.loaders.pipeline import CannotRead, of
+from clew.labs.loaders.pipeline import pipeline_of
 from clew.labs.loaders.speed import loader_rate
 from clew.labs.loaders.speed.loader_rate import Endless, LoaderSetting, deliver, rate_of
 from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
-from clew.records.facts.loader_facts import measured_facts
+from clew.records.errors import CannotRead
+from clew.records.facts.loader_facts import SpeedFact, measured_facts
 from clew.records.loader_speed import LOADER, MODEL, MeasuredLoader, Rate, Speeds
 
 SLEEP = 0.002
@@ -65,7 +66,7 @@ class Numbers(IterableDataset[Tensor]):
 
 
 def delivered(loader: Any, setting: LoaderSetting, seconds: float = 0.2, **more: Any) -> Any:
-    pipeline = of(loader)
+    pipeline = pipeline_of(loader)
     with pipeline.reading():
         return deliver(pipeline, setting, seconds, **more)
 
@@ -166,7 +167,7 @@ def test_what_can_not_be_started_raises_and_leaves_no_process() -> None:
     with pytest.raises(TypeError, match="pickle"):
         delivered(loader, LoaderSetting(1, 2))
     assert children() == []
-    [found] = measure([of(loader)], seconds=1.0)
+    found = measure(pipeline_of(loader), seconds=1.0)
     assert found.speeds is None
     assert "pickle" in found.notes["speeds"]
     assert found.stages is not None  # which needs no other process
@@ -187,7 +188,7 @@ def test_no_more_batches_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_parts_for_which_there_is_no_time_are_named() -> None:
-    [found] = measure([of(DataLoader(Sleepy(), batch_size=32))], seconds=0.02)
+    found = measure(pipeline_of(DataLoader(Sleepy(), batch_size=32)), seconds=0.02)
     assert found.stages is not None
     assert "out of time" in found.notes["moving"]
 
@@ -198,7 +199,7 @@ def test_work_on_every_batch_shows_as_time_without_waiting() -> None:
 
 
 def test_a_list_of_batches_has_no_loader_to_start() -> None:
-    pipeline = of([torch.zeros(4, 2), torch.ones(4, 2)])
+    pipeline = pipeline_of([torch.zeros(4, 2), torch.ones(4, 2)])
     with pytest.raises(CannotRead):
         deliver(pipeline, LoaderSetting(0), 0.1)
 
@@ -237,7 +238,7 @@ def test_what_limits_is_named() -> None:
 
 def test_a_slow_loader_before_a_small_model_is_what_limits() -> None:
     model = nn.Linear(4, 2)
-    [found] = measure([of(DataLoader(Sleepy(), batch_size=8))], model=model, seconds=2.0)
+    found = measure(pipeline_of(DataLoader(Sleepy(), batch_size=8)), model=model, seconds=2.0)
     speeds = found.speeds
     assert speeds is not None
     assert speeds.limited_by == LOADER
@@ -245,9 +246,8 @@ def test_a_slow_loader_before_a_small_model_is_what_limits() -> None:
     assert speeds.wait is not None
     assert speeds.wait > 0.5
     assert MeasuredLoader.from_json(found.to_json()) == found
-    assert (
-        MeasuredLoader.from_facts({f.fact_kind: f.to_json() for f in measured_facts(found)}).speeds == speeds
-    )
+    facts = {fact.fact_kind: fact.to_json() for fact in measured_facts(found)}
+    assert SpeedFact.read(facts["data.speed"]).measured == speeds
 
 
 class Tired(nn.Module):
@@ -275,7 +275,7 @@ def test_the_programs_own_step_is_timed_on_a_snapshot() -> None:
     )
     before = [p.clone() for p in model.parameters()]
     data = TensorDataset(torch.randn(64, 4), torch.zeros(64, dtype=torch.long))
-    [found] = measure([of(DataLoader(data, batch_size=8))], subject=subject, seconds=1.5)
+    found = measure(pipeline_of(DataLoader(data, batch_size=8)), subject=subject, seconds=1.5)
     assert found.speeds is not None
     assert found.speeds.step == "training step"
     assert found.speeds.limited_by == MODEL
@@ -285,7 +285,7 @@ def test_the_programs_own_step_is_timed_on_a_snapshot() -> None:
 
 
 def test_without_a_model_the_loader_is_measured_alone() -> None:
-    [found] = measure([of(DataLoader(Sleepy(), batch_size=8))], seconds=1.0)
+    found = measure(pipeline_of(DataLoader(Sleepy(), batch_size=8)), seconds=1.0)
     assert found.speeds is not None
     assert found.speeds.loader is not None
     assert found.speeds.model is None
@@ -305,7 +305,7 @@ def test_measuring_leaves_everything_as_it_was() -> None:
     state = (torch.get_rng_state(), generator.get_state(), random.getstate(), str(np.random.get_state()))
     held, numbers = dict(vars(data)), data.rng.bit_generator.state
     settings = dict(vars(loader))
-    measure([of(loader)], model=model, seconds=1.5, sweep=True)
+    measure(pipeline_of(loader), model=model, seconds=1.5, sweep=True)
     assert torch.equal(torch.get_rng_state(), state[0])
     assert torch.equal(generator.get_state(), state[1])
     assert random.getstate() == state[2]
@@ -317,14 +317,14 @@ def test_measuring_leaves_everything_as_it_was() -> None:
 
 
 def test_a_program_trains_the_same_after_it_was_measured() -> None:
-    def trained(look: bool) -> list[float]:
+    def trained(measured: bool) -> list[float]:
         torch.manual_seed(0)
         data = TensorDataset(torch.randn(32, 4), torch.randint(0, 2, (32,)))
         loader = DataLoader(data, batch_size=8, shuffle=True)
         model = nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        if look:
-            measure([of(loader)], model=model, seconds=0.6)
+        if measured:
+            measure(pipeline_of(loader), model=model, seconds=0.6)
         losses = []
         for x, y in loader:
             loss = nn.functional.cross_entropy(model(x), y)
@@ -334,4 +334,4 @@ def test_a_program_trains_the_same_after_it_was_measured() -> None:
             losses.append(loss.item())
         return losses
 
-    assert trained(look=True) == trained(look=False)
+    assert trained(measured=True) == trained(measured=False)

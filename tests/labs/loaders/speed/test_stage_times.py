@@ -15,11 +15,10 @@ from PIL import Image, ImageFile
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from clew.labs.loaders.pipeline import of
-from clew.labs.loaders.speed.hot_lines import hot_lines
+from clew.labs.loaders.pipeline import pipeline_of
 from clew.labs.loaders.speed.speed_measurement import measure
-from clew.labs.loaders.speed.stage_times import look
-from clew.labs.loaders.speed.worker_transfer import moving, piped_bytes
+from clew.labs.loaders.speed.stage_times import hot_lines, time_stages
+from clew.labs.loaders.speed.worker_transfer import measure_transfer, piped_bytes
 from clew.records.loader_speed import COLLATE, DATASET, DECODE, PICKLE, READ, TRANSFORM, Stages, StageTime
 
 
@@ -59,9 +58,9 @@ class Rows(Dataset[Tensor]):
 
 
 def stages(data: Any, seconds: float = 0.4, **settings: Any) -> Stages:
-    pipeline = of(DataLoader(data, batch_size=4, **settings))
+    pipeline = pipeline_of(DataLoader(data, batch_size=4, **settings))
     with pipeline.reading():
-        return look(pipeline, seconds).times.result()
+        return time_stages(pipeline, seconds).times.result()
 
 
 def named(found: Stages, name: str) -> StageTime:
@@ -107,9 +106,9 @@ def test_samples_that_raise_are_left_out_and_counted() -> None:
                 raise OSError(f"no file {index}")
             return super().__getitem__(index)
 
-    pipeline = of(DataLoader(Holes(Quick(), 12), batch_size=4))
+    pipeline = pipeline_of(DataLoader(Holes(Quick(), 12), batch_size=4))
     with pipeline.reading():
-        found = look(pipeline, 5.0)  # or until all were seen
+        found = time_stages(pipeline, 5.0)  # or until all were seen
     assert found.failed == 4
     assert found.times.samples == 8
     assert found.error == "OSError: no file 9"
@@ -124,9 +123,9 @@ def test_an_iterable_dataset_has_stages_too() -> None:
             for n in range(10):
                 yield self.transform(torch.full((2,), float(n)))
 
-    pipeline = of(DataLoader(Stream(), batch_size=4))
+    pipeline = pipeline_of(DataLoader(Stream(), batch_size=4))
     with pipeline.reading():
-        found = look(pipeline, 5.0)  # or until all were seen
+        found = time_stages(pipeline, 5.0)  # or until all were seen
     assert found.times.samples == 10
     assert named(found.times.result(), "Slow").share > 0.5
     assert [len(lot.shapes) for lot in found.lots] == [4, 4, 2]
@@ -177,10 +176,10 @@ def test_files_that_a_dataset_keeps_open_work_afterwards(tmp_path: Path) -> None
             return self.file.read(1)[0]
 
     data = Kept()
-    pipeline = of(DataLoader(data, batch_size=4))
+    pipeline = pipeline_of(DataLoader(data, batch_size=4))
     with pipeline.reading():
-        found = look(pipeline, 0.2)
-        kept = pipeline.parts()[0]
+        found = time_stages(pipeline, 0.2)
+        kept = pipeline.parts().dataset
         assert kept[5] == 5
         kept.file.close()
     assert named(found.times.result(), "reading files").calls >= 1
@@ -207,7 +206,7 @@ def test_bytes_by_shared_memory_and_through_the_pipe_are_exact() -> None:
     def gather(rows: list[Any]) -> Any:
         return torch.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
 
-    found = moving(samples, gather, 0.3)
+    found = measure_transfer(samples, gather, 0.3)
     assert found.shared == 4 * 100 * 4
     assert 4 * 50 * 8 <= found.piped < 4 * 50 * 8 + 500
     assert found.samples == 4
@@ -215,8 +214,8 @@ def test_bytes_by_shared_memory_and_through_the_pipe_are_exact() -> None:
 
 
 def test_large_samples_take_longer_to_move_than_small_ones() -> None:
-    small = moving([np.zeros(10)] * 2, list, 0.3)
-    large = moving([np.zeros(2_000_000)] * 2, list, 0.3)
+    small = measure_transfer([np.zeros(10)] * 2, list, 0.3)
+    large = measure_transfer([np.zeros(2_000_000)] * 2, list, 0.3)
     assert small.seconds is not None
     assert large.seconds is not None
     assert large.seconds > small.seconds
@@ -227,7 +226,7 @@ def test_collate_that_takes_samples_apart_can_be_repeated() -> None:
     def gather(rows: list[dict[str, Any]]) -> list[Any]:
         return [row.pop("x") for row in rows]
 
-    assert moving([{"x": 1}, {"x": 2}], gather, 0.2).seconds is not None
+    assert measure_transfer([{"x": 1}, {"x": 2}], gather, 0.2).seconds is not None
 
 
 def test_what_can_not_be_pickled_weighs_nothing() -> None:
@@ -235,8 +234,8 @@ def test_what_can_not_be_pickled_weighs_nothing() -> None:
 
 
 def test_moving_is_a_stage_only_with_workers() -> None:
-    [without] = measure([of(DataLoader(Rows(Quick()), batch_size=4))], seconds=1.0)
-    [worker] = measure([of(DataLoader(Rows(Quick()), batch_size=4, num_workers=1))], seconds=1.0)
+    without = measure(pipeline_of(DataLoader(Rows(Quick()), batch_size=4)), seconds=1.0)
+    worker = measure(pipeline_of(DataLoader(Rows(Quick()), batch_size=4, num_workers=1)), seconds=1.0)
     assert without.stages is not None
     assert worker.stages is not None
     assert PICKLE not in {stage.kind for stage in without.stages.stages}

@@ -12,10 +12,17 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
 
-from clew.labs.loaders.pipeline import of
+from clew.labs.loaders.pipeline import pipeline_of
 from clew.labs.loaders.speed import worker_sweep
 from clew.labs.loaders.speed.loader_rate import LoaderSetting
-from clew.labs.loaders.speed.worker_sweep import SPLIT_HINT, _Trial, chosen, gain_of, splits_itself, sweep
+from clew.labs.loaders.speed.worker_sweep import (
+    SPLIT_HINT,
+    SettingRates,
+    gain_of,
+    select_setting,
+    splits_itself,
+    sweep,
+)
 from clew.records.loader_speed import Rate, Sweep
 
 
@@ -36,7 +43,7 @@ def mine(numbers: range) -> range:
 
 
 def swept(loader: Any, seconds: float = 2.5, **more: Any) -> Sweep:
-    pipeline = of(loader)
+    pipeline = pipeline_of(loader)
     with pipeline.reading():
         return sweep(pipeline, seconds, **more)
 
@@ -122,25 +129,25 @@ def test_a_setting_that_fails_is_a_row_with_its_reason() -> None:
     assert all(row.rate is None and "only in the main" in row.error for row in found.rows if row.workers)
 
 
-def trial(workers: int, prefetch: int, *rates: float) -> _Trial:
-    return _Trial(LoaderSetting(workers, prefetch), [Rate(r, r, r, 10, 1.0) for r in rates])
+def trial(workers: int, prefetch: int, *rates: float) -> SettingRates:
+    return SettingRates(LoaderSetting(workers, prefetch), [Rate(r, r, r, 10, 1.0) for r in rates])
 
 
 def test_the_simplest_of_the_fast_ones_is_chosen() -> None:
     tried = [trial(0, 0, 50, 50), trial(2, 2, 97, 98), trial(4, 2, 100, 99), trial(2, 8, 99, 99)]
-    best = chosen(tried)
+    best = select_setting(tried)
     assert best is not None
     assert best.setting == LoaderSetting(2, 2)
 
 
 def test_noise_alone_adds_no_workers() -> None:
-    best = chosen([trial(0, 0, 90, 92, 88), trial(2, 2, 85, 100, 115)])
+    best = select_setting([trial(0, 0, 90, 92, 88), trial(2, 2, 85, 100, 115)])
     assert best is not None
     assert best.setting == LoaderSetting(0)
 
 
 def test_noise_excuses_no_great_loss() -> None:
-    best = chosen([trial(0, 0, 50, 50), trial(2, 2, 60, 100, 140)])
+    best = select_setting([trial(0, 0, 50, 50), trial(2, 2, 60, 100, 140)])
     assert best is not None
     assert best.setting == LoaderSetting(2, 2)
 
@@ -164,7 +171,7 @@ def test_more_workers_save_no_more_than_the_waiting() -> None:
 
 
 def test_one_setting_alone_is_no_comparison() -> None:
-    assert chosen([trial(0, 0, 50)]) is None
+    assert select_setting([trial(0, 0, 50)]) is None
 
 
 def test_workers_that_would_not_fit_into_memory_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import Listed, both, classes, labelled, looked_through, pictures, said, split, table
+from planted_datasets import Listed, both, classes, labelled, looked_through, pictures, said, split, table
 from torch import Tensor
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, random_split
 
@@ -110,19 +110,19 @@ def test_windows_that_overlap_are_no_duplicates() -> None:
     assert found.near.copies > 100
     assert "duplicate-samples" not in said(found)
     parts = random_split(windows, [0.8, 0.2], generator=torch.Generator().manual_seed(0))
-    look = both(*parts)
-    assert "duplicate-samples" not in said(look)
-    assert "nearly the same" in said(look)["train-val-leakage"].message
+    result = both(*parts)
+    assert "duplicate-samples" not in said(result)
+    assert "nearly the same" in said(result)["train-val-leakage"].message
 
 
 def test_the_share_of_copies_is_estimated_from_a_part() -> None:
     x = pictures(4000, side=8)
     x[2000:2800] = x[:800]  # one in five
-    look = survey([split(labelled(x))], limit=1000, time_limit=60)
-    found = look.surveys[0].exact
-    assert look.surveys[0].looked < 1500
+    result = survey([split(labelled(x))], limit=1000, time_limit=60)
+    found = result.surveys[0].exact
+    assert result.surveys[0].looked < 1500
     assert 0.1 < found.share < 0.35
-    assert "about" in said(look)["duplicate-samples"].message
+    assert "about" in said(result)["duplicate-samples"].message
 
 
 class Noisy(Dataset[Any]):
@@ -199,28 +199,32 @@ def test_copies_can_not_be_judged_where_nothing_takes_the_noise_away() -> None:
 
 def test_samples_of_one_split_in_the_other_are_counted() -> None:
     x, y = pictures(200), pictures(50, seed=3)
-    look = both(labelled(x), labelled(torch.cat([y, x[30:50]])))
-    (pair,) = look.between
+    result = both(labelled(x), labelled(torch.cat([y, x[30:50]])))
+    (pair,) = result.between
     assert (pair.exact.copies, pair.exact.compared) == (20, 70)
     assert {(p.first, p.second) for p in pair.exact.pairs} == {(30 + n, 50 + n) for n in range(20)}
-    assert "20 samples of eval_loader are also in train_loader" in said(look)["train-val-leakage"].message
+    assert "20 samples of eval_loader are also in train_loader" in said(result)["train-val-leakage"].message
 
 
 def test_splits_that_share_nothing_are_found_apart() -> None:
-    look = both(labelled(pictures(200)), labelled(pictures(80, seed=9)))
-    assert (look.between[0].exact.copies, look.between[0].near.copies, look.between[0].shared) == (0, 0, 0)
-    assert "train-val-leakage" not in said(look)
+    result = both(labelled(pictures(200)), labelled(pictures(80, seed=9)))
+    assert (result.between[0].exact.copies, result.between[0].near.copies, result.between[0].shared) == (
+        0,
+        0,
+        0,
+    )
+    assert "train-val-leakage" not in said(result)
 
 
 def test_subsets_that_overlap_are_found_without_reading() -> None:
     whole = labelled(pictures(300))
-    look = both(Subset(whole, range(200)), Subset(whole, range(180, 300)), limit=16)
-    assert look.between[0].shared == 20
-    assert "train-val-leakage" in said(look)
+    result = both(Subset(whole, range(200)), Subset(whole, range(180, 300)), limit=16)
+    assert result.between[0].shared == 20
+    assert "train-val-leakage" in said(result)
 
 
 def test_a_few_copies_between_large_splits_are_no_alarm() -> None:
     x = pictures(300)
-    look = both(labelled(x), labelled(torch.cat([pictures(200, seed=4), x[:3]])))
-    assert look.between[0].exact.copies == 3
-    assert "train-val-leakage" not in said(look)
+    result = both(labelled(x), labelled(torch.cat([pictures(200, seed=4), x[:3]])))
+    assert result.between[0].exact.copies == 3
+    assert "train-val-leakage" not in said(result)

@@ -1,4 +1,4 @@
-"""What a look through a dataset counts: exactly, whatever the samples are made of."""
+"""What a survey of a dataset counts: exactly, whatever the samples are made of."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
-from planted import Listed, both, classes, labelled, looked_through, pictures, table
+from planted_datasets import Listed, both, classes, labelled, looked_through, pictures, table
 from torch.utils.data import TensorDataset
 
-from clew.labs.loaders.field_values import leaf, roles, taken_apart
+from clew.labs.loaders.field_values import leaf, roles, split_fields
 from clew.labs.loaders.survey.field_tallies import FieldTally
 from clew.records.dataset_survey import INPUT, LABEL, OTHER, Between, DatasetSurvey, FieldSurvey
 
@@ -129,9 +129,9 @@ def test_names_are_classes_too() -> None:
 
 def test_fields_are_told_apart_by_key_place_and_nesting() -> None:
     sample = {"image": torch.zeros(3, 16, 16), "meta": {"path": "a.png", "box": [1, 2, 3, 4, 5]}, "label": 3}
-    kinds = {name: part.kind for name, part in taken_apart(sample).items()}
+    kinds = {name: part.kind for name, part in split_fields(sample).items()}
     assert kinds == {"image": "image", "meta.path": "text", "meta.box": "tokens", "label": "number"}
-    assert list(taken_apart((torch.zeros(3), (1.0, torch.zeros(2))))) == ["0", "1.0", "1.1"]
+    assert list(split_fields((torch.zeros(3), (1.0, torch.zeros(2))))) == ["0", "1.0", "1.1"]
 
 
 @pytest.mark.parametrize(
@@ -160,19 +160,19 @@ def test_a_value_is_read_as_what_it_is(value: object, kind: str, shape: tuple[in
 
 
 def test_roles_follow_names_places_and_indices() -> None:
-    pair = [(n, taken_apart((torch.randn(8), n % 3))) for n in (0, 5, 9)]
+    pair = [(n, split_fields((torch.randn(8), n % 3))) for n in (0, 5, 9)]
     assert roles(pair) == {"0": INPUT, "1": LABEL}
-    named = [(n, taken_apart({"x": torch.randn(8), "target": 1.5, "id": n})) for n in (0, 5, 9)]
+    named = [(n, split_fields({"x": torch.randn(8), "target": 1.5, "id": n})) for n in (0, 5, 9)]
     assert roles(named) == {"x": INPUT, "target": LABEL, "id": OTHER}
-    with_index = [(n, taken_apart((torch.randn(8), 7, n))) for n in (0, 5, 9)]
+    with_index = [(n, split_fields((torch.randn(8), 7, n))) for n in (0, 5, 9)]
     assert roles(with_index) == {"0": INPUT, "1": LABEL, "2": OTHER}
 
 
 def test_a_survey_is_the_same_after_json() -> None:
-    look = both(labelled(pictures(60)), labelled(pictures(40, seed=5)))
-    for survey in look.surveys:
+    result = both(labelled(pictures(60)), labelled(pictures(40, seed=5)))
+    for survey in result.surveys:
         assert DatasetSurvey.from_json(survey.to_json()) == survey
-    for pair in look.between:
+    for pair in result.between:
         assert Between.from_json(pair.to_json()) == pair
 
 

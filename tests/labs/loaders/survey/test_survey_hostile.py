@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from planted import Listed, classes, labelled, looked_through, pictures, said, split, table
+from planted_datasets import Listed, classes, labelled, looked_through, pictures, said, split, table
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset
 
@@ -33,7 +33,7 @@ def test_samples_that_raise_are_skipped_counted_and_listed_with_their_line() -> 
         (31, "OSError: no such file"),
     ]
     assert found.corrupt[0].file is not None
-    assert found.corrupt[0].file.endswith("planted.py")
+    assert found.corrupt[0].file.endswith("planted_datasets.py")
     assert said(found)["corrupt-samples"].severity.value == "error"
 
 
@@ -102,7 +102,7 @@ def test_different_shapes_are_an_error_only_where_they_are_stacked() -> None:
 def test_a_field_that_some_samples_lack_is_an_error() -> None:
     samples = [{"x": torch.randn(4), "label": 0, **({} if n == 5 else {"mask": 1})} for n in range(40)]
     assert (
-        "1 sample of 40 have no field mask"
+        "1 sample of 40 has no field mask"
         in said(looked_through(Listed(samples)))["inconsistent-samples"].message
     )
 
@@ -262,5 +262,7 @@ def test_an_iterable_dataset_that_can_not_be_copied_is_left_alone() -> None:
 
 def test_every_split_is_looked_through_once() -> None:
     dataset = labelled(table(40), classes(40))
-    look = survey([split(dataset), split(dataset), split(Subset(dataset, range(10)), "eval")], time_limit=60)
-    assert [s.looked for s in look.surveys] == [40, 10]
+    result = survey(
+        [split(dataset), split(dataset), split(Subset(dataset, range(10)), "eval")], time_limit=60
+    )
+    assert [s.looked for s in result.surveys] == [40, 10]

@@ -1,4 +1,4 @@
-"""What the checks conclude from a look through the data: the planted fault, and nothing in sound data."""
+"""What the checks conclude from a survey of the data: the planted fault, and nothing in sound data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from planted import Listed, _Surveyed, both, classes, labelled, looked_through, pictures, said, split, table
+from planted_datasets import (
+    Listed,
+    _Surveyed,
+    both,
+    classes,
+    labelled,
+    looked_through,
+    pictures,
+    said,
+    split,
+    table,
+)
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from torch import Tensor
 from torch.utils.data import TensorDataset, WeightedRandomSampler, random_split
@@ -189,7 +200,7 @@ def test_nan_is_told_with_the_samples_that_hold_it() -> None:
     x = table(120)
     x[33, 2] = torch.nan
     finding = said(looked_through(labelled(x)))["nonfinite-input"]
-    assert "1 of 120 samples of train_loader contain NaN" in finding.message
+    assert "1 of 120 samples of train_loader contains NaN" in finding.message
     assert "33" in finding.evidence[0].text
 
 
@@ -215,8 +226,8 @@ def test_copies_that_could_not_be_judged_are_not_passed_for_none() -> None:
             self.__class__.ticks = getattr(self.__class__, "ticks", 0) + 1  # type: ignore[attr-defined]
             return self.samples[index] + self.__class__.ticks, index % 2  # type: ignore[attr-defined]
 
-    look = survey([split(Ticks(list(table(40))))], time_limit=60)
-    run = RunView(_Surveyed([("data.survey", look.surveys[0].to_json())]))
+    result = survey([split(Ticks(list(table(40))))], time_limit=60)
+    run = RunView(_Surveyed([("data.survey", result.surveys[0].to_json())]))
     assert ask(find("duplicate-samples"), run)[1] == "a sample has different values each time it is read"
 
 

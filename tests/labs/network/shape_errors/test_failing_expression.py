@@ -13,18 +13,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clew.labs.network.shape_errors import failing_expression
-from clew.labs.network.shape_errors.shape_error import mismatch
-from clew.records.network import Mishap
+from clew.labs.network.shape_errors.shape_error import explain_mismatch
+from clew.records.network import ShapeError
 
 positions = pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no columns before 3.11")
 R = torch.randn
 
 
-def told(action: Callable[..., Any], *operands: Any) -> Mishap:
+def told(action: Callable[..., Any], *operands: Any) -> ShapeError:
     try:
         action(*operands)
     except Exception as error:  # noqa: BLE001 - the very thing that is looked at
-        found = mismatch(error)
+        found = explain_mismatch(error)
         assert found is not None
         return found
     raise AssertionError("nothing was raised")
@@ -261,7 +261,7 @@ def test_a_check_of_the_programs_own_is_left_alone_wherever_it_stands() -> None:
     for check in (Strict(), space["check"]):
         with pytest.raises(ValueError, match="a shape of") as failed:
             check(R(3))
-        assert mismatch(failed.value) is None
+        assert explain_mismatch(failed.value) is None
     del linecache.cache["<checks>"]
 
 

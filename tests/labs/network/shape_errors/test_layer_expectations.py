@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import clew
-from clew.labs.network.shape_errors.shape_error import kind_of_error, mismatch
-from clew.records.network import Mishap
+from clew.labs.network.shape_errors.shape_error import explain_mismatch, kind_of_error
+from clew.records.network import ShapeError
 
 
 def caught(action: Callable[[], Any]) -> BaseException:
@@ -24,17 +24,17 @@ def caught(action: Callable[[], Any]) -> BaseException:
     raise AssertionError("nothing was raised")
 
 
-def told(action: Callable[[], Any]) -> Mishap:
-    found = mismatch(caught(action))
+def told(action: Callable[[], Any]) -> ShapeError:
+    found = explain_mismatch(caught(action))
     assert found is not None
     assert found.expected
     assert found.given
     return found
 
 
-def suggested(mishap: Mishap) -> list[str]:
+def suggested(shape_error: ShapeError) -> list[str]:
     """Calls on `x` in the suggestion."""
-    return re.findall(r"x(?:\.\w+\([^()]*\)|\[None, None\])", mishap.suggestion or "")
+    return re.findall(r"x(?:\.\w+\([^()]*\)|\[None, None\])", shape_error.suggestion or "")
 
 
 RESHAPED: list[tuple[nn.Module, tuple[int, ...], str]] = [
@@ -112,11 +112,11 @@ def test_heads_are_kept_divisible() -> None:
 
 def test_a_layer_before_is_quoted_only_with_what_it_outputs() -> None:
     model = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(8))
-    found = clew.summary(model, (4, 5, 3), keep_going=True).mishap
+    found = clew.summary(model, (4, 5, 3), keep_going=True).shape_error
     assert found is not None
     assert found.suggestion == "BatchNorm1d(8) got 5 channels: 0 before it outputs 4×5×6"
     model = nn.Sequential(nn.Conv1d(3, 8, 3), nn.Linear(9, 2))
-    found = clew.summary(model, (4, 3, 12), keep_going=True).mishap
+    found = clew.summary(model, (4, 3, 12), keep_going=True).shape_error
     assert found is not None
     assert (found.suggestion or "").startswith("Linear(in_features=9) got 10; ")
 

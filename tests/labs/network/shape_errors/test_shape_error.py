@@ -12,18 +12,18 @@ from networks import LeNet, UNet
 from torch import Tensor, nn
 
 import clew
-from clew.labs.network.shape_errors.shape_error import ForwardError, mismatch
-from clew.records.network import Mishap
+from clew.labs.network.shape_errors.shape_error import ForwardError, explain_mismatch
+from clew.records.network import ShapeError
 
 
-def mishap_of(model: nn.Module, *inputs: Any) -> Mishap:
+def shape_error_of(model: nn.Module, *inputs: Any) -> ShapeError:
     with pytest.raises(ForwardError) as caught:
         clew.summary(model, list(inputs))
-    return caught.value.mishap
+    return caught.value.shape_error
 
 
 def test_the_stack_leads_to_the_failing_layer() -> None:
-    found = mishap_of(LeNet(hidden=20), (4, 1, 28, 28))
+    found = shape_error_of(LeNet(hidden=20), (4, 1, 28, 28))
     assert [(f.module, f.kind) for f in found.frames] == [("", "LeNet"), ("fc3", "Linear")]
     assert [t.shape for _, t in found.frames[-1].given] == [(4, 20)]
     assert found.kind == "shape"
@@ -44,7 +44,9 @@ def test_the_error_itself_carries_the_explanation() -> None:
 
 def test_the_rest_of_the_network_is_shown_on_request() -> None:
     found = clew.summary(LeNet(hidden=20), (4, 1, 28, 28), keep_going=True)
-    assert found.mishap is not None
+    assert found.shape_error is not None
+    assert found.to_json()["mishap"]["error"] == found.shape_error.error  # its key in `clew show --json`
+    assert "shape_error" not in found.to_json()
     assert [r.path for r in found.rows if r.outputs] == ["conv1", "conv2", "fc1", "fc2"]
     assert "fc3" in {r.path for r in found.rows}
 
@@ -75,7 +77,7 @@ LAYERS: list[tuple[nn.Module, Any, str, str]] = [
 
 @pytest.mark.parametrize(("model", "given", "kind", "hint"), LAYERS)
 def test_each_layer_says_what_it_wants(model: nn.Module, given: Any, kind: str, hint: str) -> None:
-    found = clew.summary(model, given, compute=True, keep_going=True).mishap
+    found = clew.summary(model, given, compute=True, keep_going=True).shape_error
     assert found is not None
     assert found.suggestion is not None
     assert (found.kind, hint in found.suggestion) == (kind, True), found.suggestion
@@ -92,7 +94,7 @@ def caught(action: Callable[[], Any]) -> BaseException:
 
 
 def test_tensors_of_the_users_own_line_are_shown() -> None:
-    found = mishap_of(UNet(), (4, 3, 33, 33))
+    found = shape_error_of(UNet(), (4, 3, 33, 33))
     assert found.code == "joined = torch.cat([up, skip], 1)"
     assert {name: t.shape for name, t in found.frames[-1].given} == {
         "up": (4, 16, 34, 34),
@@ -115,14 +117,14 @@ class Scores(nn.Module):
 
 
 def test_operands_that_do_not_broadcast_are_named() -> None:
-    found = mismatch(caught(lambda: Adding()(torch.ones(2, 3))))
+    found = explain_mismatch(caught(lambda: Adding()(torch.ones(2, 3))))
     assert found is not None
     assert found.given == "x 2×3, self.bias 5"
     assert found.suggestion == "they differ in dimension -1: 3 against 5"
 
 
 def test_a_missing_transpose_is_suggested() -> None:
-    found = mismatch(caught(lambda: Scores()(torch.ones(2, 7, 8), torch.ones(2, 7, 8))))
+    found = explain_mismatch(caught(lambda: Scores()(torch.ones(2, 7, 8), torch.ones(2, 7, 8))))
     assert found is not None
     assert found.suggestion == "transpose the second: k.transpose(-2, -1)"
 
@@ -137,7 +139,7 @@ LOSSES = [
 
 @pytest.mark.parametrize(("loss", "output", "target", "hint"), LOSSES)
 def test_losses_say_what_target_they_want(loss: nn.Module, output: Tensor, target: Tensor, hint: str) -> None:
-    found = mismatch(caught(lambda: loss(output, target)))
+    found = explain_mismatch(caught(lambda: loss(output, target)))
     assert found is not None
     assert hint in (found.suggestion or "")
 
@@ -156,7 +158,7 @@ def test_other_failures_are_left_to_their_tracebacks(error: BaseException) -> No
         nn.Identity()
         raise error
 
-    assert mismatch(caught(fail)) is None
+    assert explain_mismatch(caught(fail)) is None
 
 
 def test_an_error_that_the_program_raises_itself_is_its_own_business() -> None:
@@ -164,7 +166,7 @@ def test_an_error_that_the_program_raises_itself_is_its_own_business() -> None:
         def forward(self, x: Tensor) -> Tensor:
             raise ValueError("this shape is not supported")
 
-    assert mismatch(caught(lambda: Strict()(torch.ones(1)))) is None
+    assert explain_mismatch(caught(lambda: Strict()(torch.ones(1)))) is None
 
 
 def test_a_batch_that_can_not_be_stacked_is_the_loaders_business() -> None:
@@ -174,7 +176,7 @@ def test_a_batch_that_can_not_be_stacked_is_the_loaders_business() -> None:
         for x in loader:  # noqa: B007
             pass
 
-    assert mismatch(caught(load)) is None
+    assert explain_mismatch(caught(load)) is None
 
 
 def test_nothing_is_evaluated_on_the_failing_line() -> None:
@@ -189,6 +191,6 @@ def test_nothing_is_evaluated_on_the_failing_line() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return F.relu(x) + self.mask
 
-    found = mismatch(caught(lambda: Sly()(torch.ones(3))))
+    found = explain_mismatch(caught(lambda: Sly()(torch.ones(3))))
     assert found is not None
     assert calls == [1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from watched_play import run_file, watched
+from watched_programs import run_file, watched
 
 from clew.labs.profiler.memory.growth_watch import GrowthWatch
 
@@ -53,7 +53,7 @@ def growth_of(
     with watched() as program:
         watch = GrowthWatch(program.watcher, program.guard)
         if closely:
-            watch.look_closely()
+            watch.watch_closely()
         program.watcher.between_steps.append(watch.step_begins)
         run_file(folder, text, **given)
         watch.finish(program.watcher.step)
@@ -314,7 +314,7 @@ def test_an_ordinary_run_whose_memory_grows_clearly_gets_the_owner(
 
     monkeypatch.setattr("clew.labs.profiler.memory.growth_watch.own_memory", rising)
     monkeypatch.setattr("clew.labs.profiler.memory.growth_watch.EVERY", 0.0)
-    monkeypatch.setattr("clew.labs.profiler.memory.growth_watch.FIRST_LOOK", 22)
+    monkeypatch.setattr("clew.labs.profiler.memory.growth_watch.FIRST_FIT", 22)
     source = """
 kept = []
 for x, y in batches(90):

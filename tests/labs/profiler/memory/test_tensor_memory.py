@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from watched_play import run_file, watched
+from watched_programs import run_file, watched
 
-from clew.labs.profiler.memory.live_tensors import Holdings
-from clew.labs.profiler.memory.tensor_memory import MemoryWindow, TensorMemory
-from clew.labs.profiler.torch_trace.kineto_window import Courtesy
-from clew.labs.profiler.torch_trace.profiler_stderr import LEVEL, _log_level
+from clew.labs.profiler.memory.memory_window import MemoryWindow
+from clew.labs.profiler.memory.tensor_memory import LiveTensors, TensorMemory
+from clew.labs.profiler.profile_windows import Skipped
+from clew.labs.profiler.torch_trace.kineto_window import LEVEL, ProgramProfiler, _log_level
 from clew.records.step_costs import KINDS
 
 PROGRAM = """
@@ -48,21 +48,21 @@ def memory_of(
     """Of the sixth step of a program."""
     found: list[TensorMemory | None] = []
     with watched() as program:
-        watcher, courtesy = program.watcher, Courtesy()
-        window = MemoryWindow(watcher.models, watcher.optimizers, watcher.models.known, courtesy)
+        watcher, their_profiler = program.watcher, ProgramProfiler()
+        window = MemoryWindow(watcher.models, watcher.optimizers, watcher.models.known, their_profiler)
 
         def begins(step: int) -> None:
             if step == 5:
-                window.start(step)
+                window.start()
             elif step == 6:
                 found.append(window.stop())
 
-        courtesy.install()
+        their_profiler.install()
         watcher.between_steps.append(begins)
         try:
             run_file(folder, PROGRAM.format(batch=batch, optimizer=optimizer))
         finally:
-            courtesy.remove()
+            their_profiler.remove()
     assert window.note is None
     assert found[0] is not None
     return found[0]
@@ -131,11 +131,11 @@ def test_nothing_is_printed_and_nothing_left_set(
 def test_a_program_that_profiles_itself_is_left_alone(tmp_path: Path) -> None:
     with watched() as program, torch.profiler.profile() as theirs:
         watcher = program.watcher
-        window = MemoryWindow(watcher.models, watcher.optimizers, watcher.models.known, Courtesy())
-        window.start(0)
+        window = MemoryWindow(watcher.models, watcher.optimizers, watcher.models.known, ProgramProfiler())
+        with pytest.raises(Skipped, match="uses torch"):
+            window.start()
         torch.ones(3) + 1
         assert window.stop() is None
-        assert window.note is not None
     assert any(event.key == "aten::add" for event in theirs.key_averages())
 
 
@@ -144,6 +144,6 @@ def test_a_compilers_tensors_hold_nothing_and_are_not_asked() -> None:
 
     with FakeTensorMode():
         stand_in = torch.empty(64)
-    found = Holdings()
+    found = LiveTensors()
     found.add(stand_in, "other")
-    assert found.held == {}
+    assert found.storages == {}

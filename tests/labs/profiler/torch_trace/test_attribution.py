@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from statistics import mean
+
 import pytest
 import torch
-from attributing_play import looked_at, module, op, ops, record, trainer
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from clew.hooks.collect_layers.trained_models import ModelBook
-from clew.labs.profiler.torch_trace.kineto_window import Courtesy, KinetoWindow
+from clew.labs.profiler.torch_trace.kineto_window import KinetoWindow, ProgramProfiler, TraceDetail
 from clew.labs.profiler.window_contents import WindowReading, read
-from clew.records.step_costs import PARTS
+from clew.records.step_costs import PARTS, ModuleCost, OpCost
 
 torch.manual_seed(0)
+
+
+def record(step: Callable[[], object], steps: int = 3, book: ModelBook | None = None) -> TraceDetail:
+    """So many steps in a window, after one outside it."""
+    models = book or ModelBook()
+    step()
+    window = KinetoWindow(models, models.root_of, ProgramProfiler())
+    window.start(1)
+    for number in range(steps):
+        step()
+        window.mark(number + 2)
+    detail = window.stop()
+    assert detail is not None
+    return detail
+
+
+def profiled(step: Callable[[], object], steps: int = 3) -> WindowReading:
+    return read([record(step, steps)])
+
+
+def trainer(model: nn.Module, *inputs: Tensor) -> Callable[[], None]:
+    """The plainest step there is."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(*inputs).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def module(reading: WindowReading, name: str) -> ModuleCost:
+    return next(cost for cost in reading.modules if cost.module == name)
+
+
+def ops(reading: WindowReading, name: str) -> list[OpCost]:
+    return [op for op in reading.ops if op.module == name]
+
+
+def op(reading: WindowReading, module_name: str, name: str) -> OpCost:
+    return next(found for found in ops(reading, module_name) if found.op == name)
 
 
 class Burner(nn.Module):
@@ -60,7 +104,7 @@ class Doubling(nn.Module):
 
 @pytest.fixture(scope="module")
 def two() -> WindowReading:
-    return looked_at(trainer(Two(), torch.ones(96, 96)))
+    return profiled(trainer(Two(), torch.ones(96, 96)))
 
 
 def test_ops_belong_to_the_innermost_module_that_called_them(two: WindowReading) -> None:
@@ -89,10 +133,11 @@ def test_what_is_inside_a_module_is_in_its_total_but_not_its_own(two: WindowRead
 
 def test_modules_optimizer_data_and_what_is_left_are_the_step(two: WindowReading) -> None:
     inside = sum(cost.self_forward + cost.self_backward for cost in two.modules)
-    named = sum(two.parts.get(part, 0.0) for part in ("optimizer", "data"))
+    parts = {name: mean(seconds) for name, seconds in two.by_step.items()}
+    named = sum(parts.get(part, 0.0) for part in ("optimizer", "data"))
     assert two.left > 0
     assert inside + named + two.left == pytest.approx(two.step)
-    assert sum(two.parts.values()) == pytest.approx(two.step, rel=0.01)
+    assert sum(parts.values()) == pytest.approx(two.step, rel=0.01)
     assert sum(two.by_step["rest"]) >= 0
 
 
@@ -126,7 +171,7 @@ def test_a_module_used_twice_has_both_calls_with_their_backward() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.layer(self.between(self.layer(x)))
 
-    reading = looked_at(trainer(Shared(), torch.ones(96, 96)))
+    reading = profiled(trainer(Shared(), torch.ones(96, 96)))
     layer, one = module(reading, "layer"), 2.0 * 96**3
     assert layer.calls == 2
     assert layer.flops == pytest.approx(one * (2 + 1 + 2))  # the first one's input needs no gradient
@@ -143,7 +188,7 @@ def test_a_weight_that_two_modules_share_is_accumulated_where_its_gradient_was_c
         def forward(self, x: Tensor) -> Tensor:
             return self.second(self.first(x))
 
-    reading = looked_at(trainer(Tied(), torch.ones(96, 96)))
+    reading = profiled(trainer(Tied(), torch.ones(96, 96)))
     one = 2.0 * 96**3
     assert module(reading, "first").flops == pytest.approx(one * 2)
     assert module(reading, "second").flops == pytest.approx(3 * one * 3)
@@ -151,7 +196,7 @@ def test_a_weight_that_two_modules_share_is_accumulated_where_its_gradient_was_c
 
 def test_a_custom_functions_backward_belongs_to_the_module_that_applied_it() -> None:
     model = nn.Sequential(Burner(1), Doubling(), Burner(1))
-    reading = looked_at(trainer(model, torch.ones(96, 96)))
+    reading = profiled(trainer(model, torch.ones(96, 96)))
     doubling = op(reading, "1", "Double")
     assert doubling.calls == 1
     assert doubling.backward > 0
@@ -170,7 +215,7 @@ def test_a_forward_that_runs_again_in_the_backward_is_the_modules_backward(reent
             again: Tensor = checkpoint(self.inner, self.before(x), use_reentrant=reentrant)
             return again
 
-    reading = looked_at(trainer(Saving(), torch.ones(96, 96)))
+    reading = profiled(trainer(Saving(), torch.ones(96, 96)))
     inner, one = module(reading, "inner"), 2.0 * 96**3
     assert inner.flops == pytest.approx(5 * one * (1 + 1 + 2))
     assert inner.calls == 1  # in the forward
@@ -190,7 +235,7 @@ def test_two_backwards_through_one_graph_are_both_counted() -> None:
         optimizer.step()
 
     one = 2.0 * 96**3
-    assert module(looked_at(step), "0").flops == pytest.approx(one * (2 + 2 * 3))
+    assert module(profiled(step), "0").flops == pytest.approx(one * (2 + 2 * 3))
 
 
 def test_the_names_of_modules_have_their_models_name_where_there_are_several() -> None:
@@ -202,7 +247,7 @@ def test_the_names_of_modules_have_their_models_name_where_there_are_several() -
         judge(generator(torch.ones(96, 96))).mean().backward()
         optimizer.step()
 
-    names = {cost.module for cost in looked_at(step).modules}
+    names = {cost.module for cost in profiled(step).modules}
     assert {"generator", "generator.0", "judge", "judge.0"} <= names
 
 
@@ -216,11 +261,11 @@ def test_a_loss_module_is_no_part_of_the_forward_but_has_its_own_row() -> None:
         criterion(model(torch.ones(96, 96)), target).backward()
         optimizer.step()
 
-    reading = looked_at(step)
+    reading = profiled(step)
     loss = module(reading, "criterion")
     assert loss.type == "MSELoss"
     assert loss.backward > 0
-    assert reading.parts["forward"] == pytest.approx(module(reading, "").forward)
+    assert mean(reading.by_step["forward"]) == pytest.approx(module(reading, "").forward)
 
 
 def test_an_evaluation_in_a_step_leaves_that_step_out() -> None:
@@ -235,7 +280,7 @@ def test_an_evaluation_in_a_step_leaves_that_step_out() -> None:
                 for _ in range(50):
                     model(torch.ones(96, 96))
 
-    reading = looked_at(step, steps=4)
+    reading = profiled(step, steps=4)
     assert 2 not in reading.steps
     assert module(reading, "0").calls == 1
 
@@ -247,9 +292,9 @@ def test_a_block_without_training_is_read_as_forward() -> None:
         with torch.no_grad():
             model(torch.ones(96, 96))
 
-    reading = looked_at(step)
+    reading = profiled(step)
     assert module(reading, "0").calls == 1
-    assert reading.parts["forward"] > 0
+    assert mean(reading.by_step["forward"]) > 0
 
 
 def test_a_closure_run_within_the_optimizers_step_is_forward_and_backward() -> None:
@@ -262,9 +307,9 @@ def test_a_closure_run_within_the_optimizers_step_is_forward_and_backward() -> N
         loss.backward()
         return loss
 
-    reading = looked_at(lambda: optimizer.step(closure))
+    reading = profiled(lambda: optimizer.step(closure))
     assert module(reading, "0").calls == 3
-    assert {"forward", "backward", "optimizer"} <= set(reading.parts)
+    assert {"forward", "backward", "optimizer"} <= set(reading.by_step)
 
 
 def test_what_the_loader_does_in_this_process_is_data() -> None:
@@ -282,8 +327,8 @@ def test_what_the_loader_does_in_this_process_is_data() -> None:
         for batch in loader:
             trainer(model, batch)()
 
-    reading = looked_at(train)
-    assert reading.parts["data"] > 0
+    reading = profiled(train)
+    assert mean(reading.by_step["data"]) > 0
     assert reading.flame is not None
     data = next(child for child in reading.flame.children if child.name == "data")
     assert {"aten::cos", "aten::sin"} <= {frame.name for _, frame in data.walk()}
@@ -298,7 +343,7 @@ def test_a_model_of_bare_functions_has_its_ops_outside_modules() -> None:
         (torch.ones(96, 96) @ weight).square().mean().backward()
         optimizer.step()
 
-    reading = looked_at(step)
+    reading = profiled(step)
     outside = op(reading, "(outside modules)", "aten::matmul")
     assert outside.backward > 0
     assert outside.calls == 1
@@ -327,7 +372,7 @@ def test_a_range_that_is_left_after_its_window_does_no_harm_to_the_next() -> Non
     book = ModelBook()
 
     def window() -> KinetoWindow:
-        made = KinetoWindow(book, book.root_of, Courtesy())
+        made = KinetoWindow(book, book.root_of, ProgramProfiler())
         made.start(0)
         return made
 

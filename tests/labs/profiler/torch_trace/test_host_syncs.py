@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from watched_play import line_of, run_file, watched
+from watched_programs import line_of, run_file, watched
 
 from clew.hooks.collect_layers.trained_models import ModelBook
 from clew.labs.profiler.torch_trace.host_syncs import SyncWatch, by_mask
-from clew.labs.profiler.torch_trace.kineto_window import Courtesy, KinetoWindow
+from clew.labs.profiler.torch_trace.kineto_window import KinetoWindow, ProgramProfiler
 from clew.records.step_costs import Sync
 
 PROGRAM = """
@@ -187,7 +187,7 @@ for step in range(3):
 mark(3)
 """
     models = ModelBook()
-    window = KinetoWindow(models, models.known, Courtesy())
+    window = KinetoWindow(models, models.known, ProgramProfiler())
     window.start(0)
     run_file(tmp_path, text, mark=lambda step: window.mark(step) if step else None)
     detail = window.stop()

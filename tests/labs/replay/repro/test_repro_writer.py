@@ -21,7 +21,9 @@ from clew.labs.replay.repro.repro_writer import ReproWriter, write
 from clew.labs.replay.repro.saved_sources import CannotRebuild
 from clew.labs.replay.repro.saved_step import make_model, replay_saved
 from clew.labs.replay.step_replay import ReplayAnswer
-from clew.labs.snapshot.held_step import Autocast, HeldStep, Rng, RootCall
+from clew.labs.snapshot.nonfinite_values import NonFiniteStep, RootCall
+from clew.labs.snapshot.snapshot import Autocast
+from clew.measure.rng import Rng
 
 NOTHING = ReplayAnswer(None, "not asked")
 
@@ -35,12 +37,12 @@ class Logarithm(nn.Module):
         return torch.log(x * self.scale + shift)
 
 
-def held(model: nn.Module, *args: Any, rng: Rng | None = None, **kwargs: Any) -> HeldStep:
+def held(model: nn.Module, *args: Any, rng: Rng | None = None, **kwargs: Any) -> NonFiniteStep:
     calls = [RootCall("model", model, args, kwargs)]
-    return HeldStep(step=7, where="loss", calls=calls, rng=rng or Rng())
+    return NonFiniteStep(step=7, where="loss", calls=calls, rng=rng or Rng())
 
 
-def bad_step() -> HeldStep:
+def bad_step() -> NonFiniteStep:
     return held(Logarithm(), torch.tensor([[1.0, 2.0, 3.0], [4.0, 0.0, 6.0]]), shift=0.0)
 
 
@@ -100,28 +102,40 @@ def test_the_script_runs_alone(tmp_path: Path) -> None:
     assert ended.stdout == "['output 0']\n", ended.stderr
 
 
+class RecordedNotes:
+    """What is written to the log."""
+
+    def __init__(self) -> None:
+        self.data: list[dict[str, Any]] = []
+
+    def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
+        assert (kind, step) == ("repro", 7)
+        self.data.append(data)
+
+
 def test_it_is_written_once_and_said(tmp_path: Path) -> None:
-    notes: list[dict[str, Any]] = []
-    writer = ReproWriter(tmp_path / "repro", notes.append)
+    notes = RecordedNotes()
+    writer = ReproWriter(tmp_path / "repro", notes)
     writer(bad_step(), NOTHING)
     writer(bad_step(), NOTHING)
-    (note,) = notes
-    assert (note["written"], note["missing"], note["shown"]) == (True, [], True)
+    (note,) = notes.data
+    assert list(note) == ["written", "path", "missing", "shown", "reason"]
+    assert (note["written"], note["missing"], note["shown"], note["reason"]) == (True, [], True, "")
     assert json.loads((Path(note["path"]) / "repro.json").read_text())["step"] == 7
 
 
 def test_a_step_that_is_too_large_is_skipped_and_said(tmp_path: Path) -> None:
-    notes: list[dict[str, Any]] = []
-    ReproWriter(tmp_path / "repro", notes.append, limit=20)(bad_step(), NOTHING)
-    assert notes == [{"written": False, "reason": "it would take more than 20 bytes"}]
+    notes = RecordedNotes()
+    ReproWriter(tmp_path / "repro", notes, limit=20)(bad_step(), NOTHING)
+    assert notes.data == [{"written": False, "reason": "it would take more than 20 bytes"}]
     assert not list(tmp_path.glob("repro/*"))
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "repro").write_text("a file")
-    notes: list[dict[str, Any]] = []
-    ReproWriter(tmp_path / "repro", notes.append)(bad_step(), NOTHING)
-    assert notes == [{"written": False, "reason": "Not a directory"}]
+    notes = RecordedNotes()
+    ReproWriter(tmp_path / "repro", notes)(bad_step(), NOTHING)
+    assert notes.data == [{"written": False, "reason": "Not a directory"}]
 
 
 def test_a_class_of_a_function_has_to_be_made_by_the_user(tmp_path: Path) -> None:
@@ -130,8 +144,8 @@ def test_a_class_of_a_function_has_to_be_made_by_the_user(tmp_path: Path) -> Non
 
     step = held(Local(), torch.zeros(1, 3))
     noted = write(tmp_path, step, NOTHING)
-    assert noted["missing"] == ["model (Local)"]
-    assert (noted["shown"], noted["reason"]) == (None, "model (Local) could not be saved")
+    assert noted.missing == ("model (Local)",)
+    assert (noted.shown, noted.reason) == (None, "model (Local) could not be saved")
     with pytest.raises(CannotRebuild, match=r"model \(Local\) could not be saved"):
         replay_saved(tmp_path)
 
@@ -166,7 +180,7 @@ def test_a_local_class_is_filled_with_the_saved_parameters(tmp_path: Path) -> No
 
 def test_finite_values_of_a_step_that_never_showed_the_failure_are_no_success(tmp_path: Path) -> None:
     noted = write(tmp_path, held(nn.Linear(2, 2), torch.ones(1, 2)), NOTHING)
-    assert noted["shown"] is False
+    assert noted.shown is False
     again, found = replay_saved(tmp_path)
     assert found.culprit is None
     assert again.problem is not None
@@ -177,9 +191,9 @@ def test_finite_values_of_a_step_that_never_showed_the_failure_are_no_success(tm
 def test_a_step_that_could_not_be_tried_is_known_once_it_has_shown_the_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.hooks.steps.pause.distributed", lambda: True)
+    monkeypatch.setattr("clew.labs.replay.repro.repro_writer.distributed", lambda: True)
     noted = write(tmp_path, bad_step(), NOTHING)
-    assert (noted["shown"], noted["reason"]) == (
+    assert (noted.shown, noted.reason) == (
         None,
         "it was one of several processes, and the others would wait",
     )
@@ -196,7 +210,7 @@ def test_trying_a_saved_step_leaves_the_random_state(tmp_path: Path) -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
     noted = write(tmp_path, held(nn.Dropout(), torch.full((4,), float("nan")), rng=Rng.take()), NOTHING)
-    assert noted["shown"] is True
+    assert noted.shown is True
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -212,7 +226,7 @@ def test_trying_a_saved_step_leaves_models_that_its_functions_use(tmp_path: Path
     before = {name: value.clone() for name, value in NORM.state_dict().items()}
     step = held(WithGlobal(), torch.rand(4, 3))
     step.roots["norm"] = NORM
-    assert write(tmp_path, step, NOTHING)["shown"] is True
+    assert write(tmp_path, step, NOTHING).shown is True
     for name, value in NORM.state_dict().items():
         assert torch.equal(value, before[name])
 
@@ -220,7 +234,7 @@ def test_trying_a_saved_step_leaves_models_that_its_functions_use(tmp_path: Path
 def test_what_another_model_gave_is_not_run_again_without_the_statements(tmp_path: Path) -> None:
     step = bad_step()
     step.calls.append(RootCall("second", nn.Linear(3, 1), (DERIVED,), {}))
-    assert write(tmp_path, step, NOTHING)["shown"] is True
+    assert write(tmp_path, step, NOTHING).shown is True
     assert list(SavedStep(tmp_path).outputs()) == ["output 0"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,14 +15,13 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten
 
 from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.labelled_samples import inputs_of
 from clew.labs.experiments.tools.reference_learners import features
-from clew.labs.snapshot.dataset_copy import DEPTH, DatasetSource, owned, reading, source
+from clew.labs.experiments.tools.short_training import on_finite_steps
+from clew.labs.snapshot.dataset_copy import DEPTH, DatasetSource, column, owned, reading, same_numbers, source
 from clew.labs.snapshot.sample_exhibits import exhibits
-from clew.labs.snapshot.sample_fields import column
-from clew.labs.snapshot.sample_labels import inputs_of
-from clew.labs.snapshot.sample_pool import Form, captured, cut, form_of, joined_raw
+from clew.labs.snapshot.sample_pool import Form, captured, cut, form_of, joined_raw, random_order
 from clew.labs.snapshot.step_batch import StepBatch
-from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.measure.rng import seed_all
@@ -49,7 +47,7 @@ class AugmentationOff(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         origin = source(subject)
-        order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(2)).tolist()
+        order = random_order(origin.length, 2).tolist()
         with reading():
             if not is_random(origin, order[:2]):
                 return Result({"random": False, "line": list(subject.line)})
@@ -70,7 +68,7 @@ class AugmentationOff(Experiment):
         shown = [*exhibits(plain, [0, 1], subject, ["as it is"] * 2)]
         shown += exhibits(augmented[0], [0, 1], subject, ["augmented"] * 2)
         lines = [
-            Plot(f"training loss {words}", range(len(curve)), curve)
+            Plot.of_losses(f"training loss {words}", curve)
             for words, curve in (("with augmentation", trials[0]["on"]), ("without", trials[0]["off"]))
         ]
         kept = [{k: v for k, v in trial.items() if k not in ("on", "off")} for trial in trials]
@@ -96,7 +94,9 @@ class AugmentationOff(Experiment):
         out = list(range(plain.size // 4))
         into = list(range(plain.size // 4, plain.size))
         held, size = plain.rows(out), min(subject.batch().size, len(into))
-        seconds = min(self.seconds, clock.left / 2) / (2 * self.seeds)  # for the first: the others do as much
+        seconds = min(self.seconds, clock.left / 2) / (
+            2 * self.seeds
+        )  # for the first; the others run as many steps
         trials = []
         steps = self.steps
         for seed in range(self.seeds):
@@ -105,9 +105,10 @@ class AugmentationOff(Experiment):
             for name, parts in arms.items():
                 batches = [b for part in parts for b in cut(part, size, seed)]
                 with subject.snapshot(seed=seed) as snapshot:
-                    trial["start"] = _loss(snapshot, held)
-                    trial[name] = _trained(snapshot, batches, steps, seconds, clock)
-                    trial[f"held_{name}"] = _loss(snapshot, held)
+                    trial["start"] = snapshot.loss_value(held)
+                    on_step = on_finite_steps(clock, seconds)
+                    trial[name] = snapshot.train(batches, steps, on_step=on_step)
+                    trial[f"held_{name}"] = snapshot.loss_value(held)
                 steps, seconds = len(trial[name]), math.inf
                 trial[f"end_{name}"] = fmean(trial[name][-max(1, steps // 5) :])
             trials.append({**trial, "steps": steps})
@@ -123,25 +124,6 @@ def _read(origin: DatasetSource, order: Sequence[int], version: int, clock: Cloc
         clock.tick()
         raws.append(origin.batch(order[start : start + origin.batch_size], seed=10_000 * version + start))
     return joined_raw(raws, len(order))
-
-
-def _trained(
-    snapshot: StepSnapshot, batches: list[StepBatch], steps: int, seconds: float, clock: Clock
-) -> list[float]:
-    until = time.monotonic() + seconds
-
-    def stop(_: int, loss: float) -> bool:
-        clock.tick()
-        if not math.isfinite(loss):
-            raise CannotJudge("the loss became non-finite in a short training")
-        return time.monotonic() > until
-
-    return snapshot.train(batches, steps, on_step=stop)
-
-
-def _loss(snapshot: StepSnapshot, batch: StepBatch) -> float:
-    snapshot.seed(0)
-    return float(snapshot.loss(batch).detach())
 
 
 def _distance(plain: StepBatch, augmented: StepBatch) -> float:
@@ -252,7 +234,7 @@ def _same_leaf(a: Any, b: Any) -> bool:
     if one is None or other is None:
         pixels = getattr(a, "tobytes", None)  # a PIL image
         return bool(pixels() == b.tobytes()) if callable(pixels) else type(a) is type(b)
-    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+    return same_numbers(one, other)
 
 
 def _slots(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[Slot]:
@@ -260,25 +242,25 @@ def _slots(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[Slot]:
     if depth < 0 or id(value) in seen or not isinstance(getattr(value, "__dict__", None), dict):
         return
     seen.add(id(value))
-    for key, held in list(vars(value).items()):
+    for key, attribute in list(vars(value).items()):
         if key in ("dataset", "datasets"):
-            inner = held if isinstance(held, (list, tuple)) else [held]
+            inner = attribute if isinstance(attribute, (list, tuple)) else [attribute]
             for part in inner:
                 yield from _slots(part, type(part).__name__, depth - 1, seen)
         elif any(word in key.lower() for word in WORDS) and not any(w in key.lower() for w in NOT_OF_INPUTS):
-            yield from _chain(value, key, held, f"{name}.{key}")
+            yield from _chain(value, key, attribute, f"{name}.{key}")
 
 
-def _chain(owner: Any, key: str, held: Any, name: str) -> Iterator[Slot]:
-    steps = held if isinstance(held, list) else getattr(held, "transforms", None)
-    if isinstance(held, nn.Sequential):
-        held = steps = list(held)
+def _chain(owner: Any, key: str, attribute: Any, name: str) -> Iterator[Slot]:
+    steps = attribute if isinstance(attribute, list) else getattr(attribute, "transforms", None)
+    if isinstance(attribute, nn.Sequential):
+        attribute = steps = list(attribute)
         setattr(owner, key, _Chain(steps))
     if isinstance(steps, list):
         for n, step in enumerate(steps):
             yield Slot(_called(step), step, partial(steps.__setitem__, n))
-    elif held is True or callable(held):
-        yield Slot(name if held is True else _called(held), held, partial(setattr, owner, key))
+    elif attribute is True or callable(attribute):
+        yield Slot(name if attribute is True else _called(attribute), attribute, partial(setattr, owner, key))
 
 
 class _Chain:

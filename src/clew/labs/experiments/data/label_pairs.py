@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.tools.labelled_samples import CLASSES, inputs_of, labels_of
 from clew.labs.experiments.tools.reference_learners import features, learners, scores
 from clew.labs.snapshot.sample_exhibits import exhibits
-from clew.labs.snapshot.sample_labels import CLASSES, inputs_of, labels_of
 from clew.labs.snapshot.sample_pool import captured, drawn_alone, pool, rows_as_bytes
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
@@ -39,7 +39,7 @@ class LabelPairs(Experiment):
     permutations: int = 40  # of the labels
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        labels_of(subject, captured(subject).batch)  # says why, if there are none
+        labels_of(subject, captured(subject).batch)  # raises with the reason if there are none
         alone = drawn_alone(subject, clock, self.most)
         known = _by_input(alone, labels_of(subject, alone).target)
         seen = captured(subject).batch

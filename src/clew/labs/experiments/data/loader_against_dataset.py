@@ -11,10 +11,39 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.snapshot.dataset_copy import DatasetSource, owned, reading, source, written_at
-from clew.labs.snapshot.sample_fields import MADE, Field, column, parts, relation
+from clew.labs.snapshot.dataset_copy import (
+    DatasetSource,
+    as_tensor,
+    column,
+    owned,
+    parts,
+    reading,
+    source,
+    written_at,
+)
+from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+
+# How a field of a batch relates to the field that the dataset returned.
+SAME = "same"  # except for dtype and shape
+MADE = "made of it"  # other values: padded, scaled, encoded, random; not a fault in itself
+LOST = "cut off"  # values lost in a cast
+MOVED = "moved"  # the rows of the samples are in another order
+REPEATED = "repeated"  # the rows of different samples are all equal
+MIXED = "mixed"  # the values of the samples, but in the rows of others
+SWAPPED = "swapped"  # the values of another field
+MISSING = "missing"  # fewer rows than samples
+ROUNDING = 1e-2  # of the largest value: the rounding of half precision
+
+
+@dataclass(frozen=True)
+class Field:
+    """How one field of a batch relates to what the dataset returned for its samples."""
+
+    name: str
+    relation: str
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +85,7 @@ class LoaderAgainstDataset(Experiment):
 
     def _indices(self, origin: DatasetSource) -> list[list[int]]:
         size = min(origin.batch_size, self.most)
-        order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(3)).tolist()
+        order = random_order(origin.length, 3).tolist()
         made = [order[start : start + size] for start in range(0, len(order), size)]
         full = [indices for indices in made if len(indices) >= min(4, size)]
         if not full:
@@ -103,3 +132,70 @@ def _summed(name: str, fields: list[Field]) -> dict[str, Any]:
         "of": len(fields),
         "detail": worst.detail,
     }
+
+
+def relation(name: str, wanted: Tensor, delivered: Any, others: Mapping[str, Tensor]) -> Field:
+    """How the column of one field changed; `others` are the columns of all fields."""
+    found = as_tensor(delivered)
+    if found is None or found.dim() == 0:
+        return Field(name, MADE)
+    if len(found) != len(wanted):
+        return Field(name, MISSING if len(found) < len(wanted) else MADE, detail=f"{len(found)}")
+    if found[0].numel() != wanted[0].numel():
+        return _other_size(name, wanted, found)
+    rows, given = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
+    if _near(rows, given):
+        return Field(name, SAME)
+    if _moved(rows, given):
+        return Field(name, MOVED)
+    for other, values in others.items():
+        if other != name and values.shape == wanted.shape and _near(values.reshape(rows.shape), given):
+            return Field(name, SWAPPED, detail=other)
+    return _values(name, rows, given, delivered)
+
+
+def _other_size(name: str, wanted: Tensor, found: Tensor) -> Field:
+    alike = len(found) > 1 and bool((found == found[:1]).all()) and not bool((wanted == wanted[:1]).all())
+    return Field(name, REPEATED if alike else MADE)
+
+
+def _values(name: str, rows: Tensor, given: Tensor, delivered: Any) -> Field:
+    if len(rows) > 1 and bool((given == given[:1]).all()) and not bool((rows == rows[:1]).all()):
+        which = next((n for n, row in enumerate(rows) if _near(row, given[0])), None)
+        if not _cut_off(rows, given):
+            return Field(name, REPEATED, detail="" if which is None else str(which))
+    if _cut_off(rows, given):
+        return Field(name, LOST, detail=str(getattr(delivered, "dtype", "")).removeprefix("torch."))
+    each = _near(rows.sort(1).values, given.sort(1).values)  # an image with its channels first
+    if not each and _near(rows.flatten().sort().values, given.flatten().sort().values):
+        return Field(name, MIXED)
+    return Field(name, MADE)
+
+
+def _near(a: Tensor, b: Tensor) -> bool:
+    """Equal except for the rounding of a cast to lower precision."""
+    if not bool((torch.isfinite(a) == torch.isfinite(b)).all()):
+        return False
+    ok = torch.isfinite(a)
+    largest = float(a[ok].abs().max()) if bool(ok.any()) else 0.0
+    return bool(((a[ok] - b[ok]).abs() <= ROUNDING * a[ok].abs() + 1e-3 * ROUNDING * largest).all())
+
+
+def _moved(rows: Tensor, given: Tensor) -> bool:
+    """All samples are present, in another order; for labels, each as often as before."""
+    if rows.shape[1] == 1:
+        return _near(rows.flatten().sort().values, given.flatten().sort().values)
+    near = torch.cdist(given.nan_to_num(), rows.nan_to_num()).argmin(1)
+    everyone = len(set(near.tolist())) == len(torch.unique(rows, dim=0))
+    return everyone and _near(rows[near], given)
+
+
+def _cut_off(rows: Tensor, given: Tensor) -> bool:
+    """Whole numbers where there were fractions, or the remainder of large numbers in a small dtype."""
+    whole = bool((given == given.round()).all())
+    fractions = bool((rows != rows.round()).any())
+    truncated = bool((rows.trunc() == given).all()) or bool((rows.round() == given).all())
+    if not whole or (fractions and truncated):
+        return whole
+    # The remainder of a large or negative number in a small dtype; torch drops the fraction first.
+    return any(bool((rows.trunc().remainder(m) == given.remainder(m)).all()) for m in (2**8, 2**16, 2**32))

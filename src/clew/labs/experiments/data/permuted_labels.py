@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.labelled_samples import Material, chance, material, relabelled, split
+from clew.labs.experiments.tools.labelled_samples import (
+    CLASSES,
+    LabelledSamples,
+    chance,
+    labelled_samples,
+    relabelled,
+    split,
+)
 from clew.labs.experiments.tools.reference_learners import accuracy, scores
-from clew.labs.snapshot.sample_labels import CLASSES
+from clew.labs.experiments.tools.short_training import on_finite_steps
 from clew.labs.snapshot.sample_pool import cut
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
-from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.labs.snapshot.time_limit import Clock
 
 
 @dataclass(frozen=True)
@@ -35,23 +40,23 @@ class PermutedLabels(Experiment):
     most: int = 256  # samples that the model is evaluated on
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        stuff = material(subject, clock, self.least)
-        found = scores(stuff.learners, stuff.labels.columns, self.permutations)
+        samples = labelled_samples(subject, clock, self.least)
+        found = scores(samples.learners, samples.labels.columns, self.permutations)
         clock.tick(0.3)
         data: dict[str, Any] = {
-            "samples": stuff.batch.size,
-            "kind": stuff.labels.kind,
+            "samples": samples.batch.size,
+            "kind": samples.labels.kind,
             "scores": [
                 {"learner": s.learner, "real": s.real, "permuted": s.permuted, "deviations": s.deviations}
                 for s in found
             ],
-            "chance": chance(stuff.labels),
-            "accuracy": _accuracy(stuff),
+            "chance": chance(samples.labels),
+            "accuracy": _accuracy(samples),
             "model": None,
             "line": list(subject.line),
         }
         if max(s.deviations for s in found) < self.clear:
-            data["model"] = self._model(subject, stuff, clock)
+            data["model"] = self._model(subject, samples, clock)
         best = max(found, key=lambda s: s.deviations)
         ordered = sorted(best.permuted)
         plot = Plot(
@@ -63,20 +68,13 @@ class PermutedLabels(Experiment):
         )
         return Result(data, [plot])
 
-    def _model(self, subject: Subject, stuff: Material, clock: Clock) -> dict[str, Any]:
+    def _model(self, subject: Subject, samples: LabelledSamples, clock: Clock) -> dict[str, Any]:
         """The user's own model: trained on one part, evaluated on it and on the rest."""
-        into, out = split(stuff.batch, self.held_out)
-        until = time.monotonic() + min(self.seconds, clock.left / 2)
+        into, out = split(samples.batch, self.held_out)
+        batches = cut(into, min(subject.batch().size, into.size))
         with subject.snapshot() as snapshot:
-
-            def stop(_: int, loss: float) -> bool:
-                clock.tick()
-                return not math.isfinite(loss) or time.monotonic() > until
-
-            batches = cut(into, min(subject.batch().size, into.size))
-            losses = snapshot.train(batches, self.steps, on_step=stop)
-            if not math.isfinite(losses[-1]):
-                raise CannotJudge("the loss became non-finite in a short training")
+            on_step = on_finite_steps(clock, min(self.seconds, clock.left / 2))
+            losses = snapshot.train(batches, self.steps, on_step=on_step)
             return {
                 "steps": len(losses),
                 "held_out": self._compared(snapshot, out),
@@ -84,22 +82,17 @@ class PermutedLabels(Experiment):
             }
 
     def _compared(self, snapshot: StepSnapshot, batch: StepBatch) -> dict[str, Any]:
-        batch = batch.rows(range(min(self.most, batch.size)))
+        batch = batch.first(self.most)
         generator = torch.Generator().manual_seed(0)
         orders = [torch.randperm(batch.size, generator=generator) for _ in range(20)]
         return {
-            "real": _loss(snapshot, batch),
-            "permuted": [_loss(snapshot, relabelled(batch, o)) for o in orders],
+            "real": snapshot.loss_value(batch),
+            "permuted": [snapshot.loss_value(relabelled(batch, o)) for o in orders],
         }
 
 
-def _loss(snapshot: StepSnapshot, batch: StepBatch) -> float:
-    snapshot.seed(0)
-    return float(snapshot.loss(batch).detach())
-
-
-def _accuracy(stuff: Material) -> float | None:
-    if stuff.labels.kind != CLASSES:
+def _accuracy(samples: LabelledSamples) -> float | None:
+    if samples.labels.kind != CLASSES:
         return None
-    columns = stuff.labels.columns
-    return max(accuracy(learner.predict(columns), stuff.labels.values) for learner in stuff.learners)
+    columns = samples.labels.columns
+    return max(accuracy(learner.predict(columns), samples.labels.values) for learner in samples.learners)

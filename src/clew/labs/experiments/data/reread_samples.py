@@ -8,8 +8,17 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.snapshot.dataset_copy import DatasetSource, reading, source, stored_arrays, written_at
-from clew.labs.snapshot.sample_fields import column, parts
+from clew.labs.snapshot.dataset_copy import (
+    DatasetSource,
+    column,
+    parts,
+    reading,
+    same_numbers,
+    source,
+    stored_arrays,
+    written_at,
+)
+from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -25,7 +34,7 @@ class RereadSamples(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         origin = source(subject)
-        order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(5)).tolist()
+        order = random_order(origin.length, 5).tolist()
         rounds, stored = self._rounds(origin, order[: self.samples], clock)
         changed = [_differs(rounds[0], later) for later in rounds[1:]]
         arrays = sorted({name for name, before in stored[0].items() if stored[-1].get(name) != before})
@@ -76,9 +85,7 @@ def _differs(first: list[dict[str, Tensor]], later: list[dict[str, Tensor]]) -> 
         name
         for one, other in zip(first, later, strict=True)
         for name, value in one.items()
-        if name not in other
-        or value.shape != other[name].shape
-        or not torch.equal(value.nan_to_num(), other[name].nan_to_num())
+        if name not in other or not same_numbers(value, other[name])
     }
 
 

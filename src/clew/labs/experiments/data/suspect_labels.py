@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.labelled_samples import Material, chance, material
+from clew.labs.experiments.tools.labelled_samples import CLASSES, LabelledSamples, chance, labelled_samples
 from clew.labs.experiments.tools.reference_learners import accuracy
 from clew.labs.snapshot.sample_exhibits import exhibits
-from clew.labs.snapshot.sample_labels import CLASSES
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -39,13 +38,13 @@ class SuspectLabels(Experiment):
     clear: float = 0.5  # share of a typical margin from which a prediction is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        stuff = material(subject, clock, self.least)
-        if stuff.labels.kind != CLASSES:
+        samples = labelled_samples(subject, clock, self.least)
+        if samples.labels.kind != CLASSES:
             raise CannotJudge("only class labels are checked")
-        if min(n for n in stuff.labels.counts if n) < self.per_class:
+        if min(n for n in samples.labels.counts if n) < self.per_class:
             raise CannotJudge(f"a class has fewer than {self.per_class} samples among those drawn")
-        given = stuff.labels.values
-        shares, right = self._predicted(stuff)
+        given = samples.labels.values
+        shares, right = self._predicted(samples)
         clock.tick(0.8)
         top = shares.topk(2).values
         margin, suggested = top[:, 0] - top[:, 1], shares.argmax(1)
@@ -57,32 +56,32 @@ class SuspectLabels(Experiment):
         data = {
             "samples": len(given),
             "accuracy": right,
-            "chance": chance(stuff.labels),
+            "chance": chance(samples.labels),
             "judged": len(surest),
             "wrong": int(wrong[surest].sum()),
             "clear": float((margin >= self.clear * typical).double().mean()),
-            "suspects": [_suspect(stuff, n, suggested, shares) for n in suspects[:MOST_LISTED]],
+            "suspects": [_suspect(samples, n, suggested, shares) for n in suspects[:MOST_LISTED]],
             "suspect_count": len(suspects),
             "pairs": _pairs(given, suggested, suspects),
             "line": list(subject.line),
         }
         notes = [f"looks like {int(suggested[n])}" for n in suspects[:MOST_SHOWN]]
-        shown = exhibits(stuff.batch, suspects[:MOST_SHOWN], subject, notes)
+        shown = exhibits(samples.batch, suspects[:MOST_SHOWN], subject, notes)
         return Result(data, [_course(margin, wrong)], shown)
 
-    def _predicted(self, stuff: Material) -> tuple[Tensor, float]:
+    def _predicted(self, samples: LabelledSamples) -> tuple[Tensor, float]:
         """The share of each class, predicted by the good learners, and the accuracy of the best one."""
-        columns = stuff.labels.columns
-        each = [learner.predict(columns).clamp(0, 1) for learner in stuff.learners]
-        rights = [accuracy(p, stuff.labels.values) for p in each]
+        columns = samples.labels.columns
+        each = [learner.predict(columns).clamp(0, 1) for learner in samples.learners]
+        rights = [accuracy(p, samples.labels.values) for p in each]
         good = [p for p, right in zip(each, rights, strict=True) if right >= max(rights) - self.near]
         mean = torch.stack([p / p.sum(1, keepdim=True).clamp(min=1e-12) for p in good]).mean(0)
         return mean, max(rights)
 
 
-def _suspect(stuff: Material, row: int, suggested: Tensor, shares: Tensor) -> dict[str, Any]:
-    given = int(stuff.labels.values[row])
-    index = stuff.batch.indices[row] if stuff.batch.indices is not None else None
+def _suspect(samples: LabelledSamples, row: int, suggested: Tensor, shares: Tensor) -> dict[str, Any]:
+    given = int(samples.labels.values[row])
+    index = samples.batch.indices[row] if samples.batch.indices is not None else None
     return {
         "index": index,
         "given": given,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch import Tensor
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import TrainingSetting, train, trained
 from clew.labs.snapshot.step_batch import StepBatch
-from clew.labs.snapshot.step_snapshot import Seen, StepSnapshot
+from clew.labs.snapshot.step_snapshot import ObservedStep, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -23,9 +23,9 @@ GROUPS = 4  # of batches, whose mean gradients are compared with each other
 
 @dataclass(frozen=True)
 class GradientNoise(Experiment):
-    name: ClassVar[str] = "batch-size-unfit"
-    question: ClassVar[str] = "do the gradients of single batches agree?"
-    rank: ClassVar[int] = 36
+    name = "batch-size-unfit"
+    question = "do the gradients of single batches agree?"
+    rank = 36
 
     batches: int = 16  # whose gradients are compared
     least: int = 8  # with fewer the first batch is cut into parts
@@ -48,7 +48,6 @@ class GradientNoise(Experiment):
                 )
                 if number + 1 < self.points:
                     train(
-                        subject,
                         snapshot,
                         subject.batches,
                         self.between,
@@ -82,11 +81,11 @@ class GradientNoise(Experiment):
 
 def _size(subject: Subject) -> int:
     """As the loader was configured, if there is one: the first dimension may be time."""
-    told = getattr(subject.loader, "batch_size", None)
-    return told if isinstance(told, int) else subject.batch().size
+    size = getattr(subject.loader, "batch_size", None)
+    return size if isinstance(size, int) else subject.batch().size
 
 
-def _among_themselves(seen: Seen, size: int) -> bool:
+def _among_themselves(seen: ObservedStep, size: int) -> bool:
     """Scores of all pairs within a batch: another batch size would be another task."""
     return any(
         call.prediction.dim() == 2

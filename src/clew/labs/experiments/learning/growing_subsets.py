@@ -30,12 +30,12 @@ class GrowingSubsets(Experiment):
     few: int = 150  # samples, below which the splits differ so much that more of them are needed
     seeds_of_few: int = 5
     steps: int = 72  # of each training, at most
-    looks: int = 4  # at the samples held out, in each training; the best one counts
+    measurements: int = 4  # on the samples held out, in each training; the best one counts
     judged: int = 4  # batches of them
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         drawn = pool(subject, clock)
-        self._must_be_all(subject, drawn)
+        self._must_be_all(drawn)
         subject.need_step()
         seeds = self.seeds if drawn.batch.size >= self.few else self.seeds_of_few
         self._must_be_quick(subject, drawn.batch, seeds, clock)
@@ -61,7 +61,7 @@ class GrowingSubsets(Experiment):
         )
         return Result(data, [line])
 
-    def _must_be_all(self, subject: Subject, drawn: Pool) -> None:
+    def _must_be_all(self, drawn: Pool) -> None:
         if not drawn.drawn:
             raise CannotJudge("the number of samples is unknown", "train from a DataLoader")
         if not drawn.whole:
@@ -78,7 +78,7 @@ class GrowingSubsets(Experiment):
             rows = into.rows(range(max(2, round(part * into.size))))
             batches = cut(rows, subject.batch().size)
             with subject.snapshot(seed=seed) as snapshot:
-                curve["start"] = _loss(snapshot, held)
+                curve["start"] = snapshot.loss_value(*held)
                 best, trained = self._best(snapshot, batches, held, clock)
             curve["sizes"].append(rows.size)
             curve["held_out"].append(min(best, curve["start"]))
@@ -91,9 +91,9 @@ class GrowingSubsets(Experiment):
         """Early stopping: the lowest loss on the held-out samples, and the training loss at that point."""
         best = (math.inf, math.inf)
         worse = 0
-        for _ in range(self.looks):
-            snapshot.train(batches, self.steps // self.looks, on_step=lambda *_: clock.tick())
-            now = _loss(snapshot, held), _loss(snapshot, batches[: self.judged])
+        for _ in range(self.measurements):
+            snapshot.train(batches, self.steps // self.measurements, on_step=lambda *_: clock.tick())
+            now = snapshot.loss_value(*held), snapshot.loss_value(*batches[: self.judged])
             if not math.isfinite(now[0]):
                 raise CannotJudge("the loss became non-finite in a short training")
             worse = worse + 1 if now[0] > best[0] else 0
@@ -104,7 +104,7 @@ class GrowingSubsets(Experiment):
 
     def _must_be_quick(self, subject: Subject, batch: StepBatch, seeds: int, clock: Clock) -> None:
         """Raise immediately rather than run out of time."""
-        some = batch.rows(range(min(subject.batch().size, batch.size)))
+        some = batch.first(subject.batch().size)
         with subject.snapshot() as snapshot:
             snapshot.train([some], 1)  # the first step is slower than the others
             began = time.monotonic()
@@ -112,8 +112,3 @@ class GrowingSubsets(Experiment):
             each = (time.monotonic() - began) / 2
         if each * self.steps * len(self.parts) * seeds > 2 * clock.left:
             raise CannotJudge(f"a training step takes {each:.2g} s: the experiment would take too long")
-
-
-def _loss(snapshot: StepSnapshot, batches: list[StepBatch]) -> float:
-    snapshot.seed(0)
-    return sum(float(snapshot.loss(batch).detach()) for batch in batches) / len(batches)

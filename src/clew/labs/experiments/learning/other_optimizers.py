@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch.optim import Optimizer
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.learning.rate_races import SEEDS, Races
+from clew.labs.experiments.learning.learning_rates import SEEDS, RateTrainings
 from clew.labs.experiments.tools.short_training import OWN
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
@@ -20,9 +20,9 @@ Entry = tuple[str, float]  # optimizer, and its rate (a factor on the user's own
 
 @dataclass(frozen=True)
 class OtherOptimizers(Experiment):
-    name: ClassVar[str] = "optimizer-unfit"
-    question: ClassVar[str] = "does another optimizer work much better?"
-    rank: ClassVar[int] = 38
+    name = "optimizer-unfit"
+    question = "does another optimizer work much better?"
+    rank = 38
 
     own: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)  # factors on the user's rate
     usual: tuple[float, ...] = (1e-3, 1e-2, 0.1)  # rates that the user's optimizer is tried at, too
@@ -31,22 +31,25 @@ class OtherOptimizers(Experiment):
     clear: float = 0.5  # share of the best fall at which the answer is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        races = Races.of(subject)
-        own = self._best([(OWN, factor) for factor in self._factors(subject.learning_rate())], races, clock)
+        trainings = RateTrainings.of(subject)
+        own = self._best(
+            [(OWN, factor) for factor in self._factors(subject.learning_rate())], trainings, clock
+        )
         entries = [own]
-        if not self._far_enough(own, races, clock):
-            entries.append(self._best(self._rivals(subject.optimizer), races, clock))
-        gains = [races.course(rate, 0, clock, name).gain for name, rate in entries]
+        if not self._far_enough(own, trainings, clock):
+            entries.append(self._best(self._rivals(subject.optimizer), trainings, clock))
+        gains = [trainings.run(rate, 0, clock, name).gain for name, rate in entries]
         seeds = 1 if gains[0] > self.clear * gains[-1] or len(entries) == 1 else SEEDS
-        rows = [self._row(races, name, rate, seeds, clock) for name, rate in entries]
-        data = {"start": races.start, "steps": races.steps, "rows": rows, **races.about()}
+        rows = [self._row(trainings, name, rate, seeds, clock) for name, rate in entries]
+        data = {"start": trainings.start, "steps": trainings.steps, "rows": rows, **trainings.about()}
         return Result(
-            data, [_plot(races, row["name"], *entry, clock) for row, entry in zip(rows, entries, strict=True)]
+            data,
+            [_plot(trainings, row["name"], *entry, clock) for row, entry in zip(rows, entries, strict=True)],
         )
 
-    def _best(self, entries: list[Entry], races: Races, clock: Clock) -> Entry:
+    def _best(self, entries: list[Entry], trainings: RateTrainings, clock: Clock) -> Entry:
         def gain(entry: Entry) -> float:
-            return races.course(entry[1], 0, clock, entry[0]).gain
+            return trainings.run(entry[1], 0, clock, entry[0]).gain
 
         return max(entries, key=gain)
 
@@ -66,23 +69,25 @@ class OtherOptimizers(Experiment):
             return sgds
         return adams if optimizer.param_groups[0].get("momentum") else [*sgds, *adams]
 
-    def _far_enough(self, own: Entry, races: Races, clock: Clock) -> bool:
+    def _far_enough(self, own: Entry, trainings: RateTrainings, clock: Clock) -> bool:
         """Most of a loss that can't be negative is gone: no optimizer can be far ahead."""
-        gain = races.course(own[1], 0, clock).gain
-        return races.start > 0 and gain > self.clear * races.start
+        gain = trainings.run(own[1], 0, clock).gain
+        return trainings.start > 0 and gain > self.clear * trainings.start
 
-    def _row(self, races: Races, name: str, rate: float, seeds: int, clock: Clock) -> dict[str, Any]:
-        subject = races.subject
-        gains = [json_float(races.course(rate, seed, clock, name).gain) for seed in range(seeds)]
-        told = name or type(subject.optimizer).__name__
+    def _row(
+        self, trainings: RateTrainings, name: str, rate: float, seeds: int, clock: Clock
+    ) -> dict[str, Any]:
+        subject = trainings.subject
+        gains = [json_float(trainings.run(rate, seed, clock, name).gain) for seed in range(seeds)]
+        label = name or type(subject.optimizer).__name__
         return {
-            "name": told,
+            "name": label,
             "own": name == OWN,
             "rate": rate if name else rate * subject.learning_rate(),
             "gains": gains,
         }
 
 
-def _plot(races: Races, told: str, name: str, rate: float, clock: Clock) -> Plot:
-    losses = [v for v in races.course(rate, 0, clock, name).losses if math.isfinite(v)]
-    return Plot(f"loss with {told}", list(range(len(losses))), losses)
+def _plot(trainings: RateTrainings, label: str, name: str, rate: float, clock: Clock) -> Plot:
+    losses = [v for v in trainings.run(rate, 0, clock, name).losses if math.isfinite(v)]
+    return Plot.of_losses(f"loss with {label}", losses)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.loss_bounds import LossRange, MeasuredLoss, measured
 from clew.labs.experiments.tools.short_training import (
-    TrainingOutcome,
     TrainingSetting,
     dropouts,
     few,
-    look,
-    scale,
-    train,
+    must_be_finite,
+    train_until,
 )
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
-from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.labs.snapshot.time_limit import Clock
 
-CACHE = "overfit"
 # As the program trains, then with everything that disturbs training off, then at other rates; Adam last,
 # so that a poor optimizer is not taken for a network that can't learn.
 PLAN = (
@@ -59,23 +57,21 @@ class OverfitAttempt:
 
 @dataclass(frozen=True)
 class OverfitBatch(Experiment):
-    name: ClassVar[str] = "cannot-overfit-batch"
-    question: ClassVar[str] = "can the network memorise a few samples?"
-    rank: ClassVar[int] = 10
+    name = "cannot-overfit-batch"
+    question = "can the network memorise a few samples?"
+    rank = 10
 
     samples: int = 8  # few enough for any network that is wired right
     steps: int = 150  # for each attempt; small networks need a few dozen
     enough: float = 0.05  # remaining share of the way at which an attempt ends early
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        subject.need_step()
-        _ = subject.optimizer
+        subject.need_training()
         batch = few(subject, self.samples)
         with subject.snapshot() as snapshot:
-            start, spread = _noise(look(snapshot, batch, seed).loss for seed in range(3))
-            dropouts(subject, snapshot, batch)
-        if not math.isfinite(start):
-            raise CannotJudge("the loss is non-finite before the first step")
+            start, spread = _noise(measured(snapshot, batch, seed).loss for seed in range(3))
+            dropouts(snapshot, batch)
+        must_be_finite(start)
         attempts: list[OverfitAttempt] = []
         for number, setting in enumerate(PLAN):
             clock.tick(number / len(PLAN))
@@ -83,7 +79,6 @@ class OverfitBatch(Experiment):
             if self._learned(attempts[-1], start, spread):
                 break
         best = min(attempts, key=lambda a: a.end if math.isfinite(a.end) else math.inf)
-        subject.cache[CACHE] = best
         data: dict[str, Any] = {
             "samples": batch.size,
             "start": start,
@@ -92,17 +87,15 @@ class OverfitBatch(Experiment):
             "attempts": [_plain(a, start) for a in attempts],
         }
         title = f"loss on the same {batch.size} samples ({best.how})"
-        return Result(data, [Plot(title, list(range(len(best.losses))), best.losses)])
+        return Result(data, [Plot.of_losses(title, best.losses)])
 
     def _attempt(
         self, subject: Subject, batch: StepBatch, setting: TrainingSetting, start: float, clock: Clock
     ) -> OverfitAttempt:
-        with subject.snapshot() as snapshot, setting.around(subject):
-            first = look(snapshot, batch)
-            low = self._low(first, start)
-            losses = train(subject, snapshot, [batch], self.steps, setting, clock, until=lambda v: v <= low)
-            last = look(snapshot, batch) if math.isfinite(losses[-1]) else TrainingOutcome(math.inf)
-        where = scale(first, last)
+        first, last, losses = train_until(
+            subject, batch, self.steps, setting, clock, lambda first: self._low(first, start)
+        )
+        where = LossRange.between(first, last)
         return OverfitAttempt(
             how=setting.named(subject),
             calm=not setting.noise,
@@ -115,9 +108,9 @@ class OverfitBatch(Experiment):
             losses=losses,
         )
 
-    def _low(self, first: TrainingOutcome, start: float) -> float:
+    def _low(self, first: MeasuredLoss, start: float) -> float:
         """The loss that counts as memorised without doubt."""
-        known = scale(first, first)
+        known = LossRange.between(first, first)
         if known.floor is None:
             return self.enough * start if start > 0 else -math.inf
         reference = start if known.constant is None else min(start, known.constant)

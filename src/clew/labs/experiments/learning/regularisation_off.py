@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.short_training import TrainingSetting, dropouts, look, train, without_dropout
+from clew.labs.experiments.tools.loss_bounds import mean_loss
+from clew.labs.experiments.tools.short_training import (
+    TrainingSetting,
+    dropouts,
+    must_be_finite,
+    train,
+    without_dropout,
+)
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
-from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.labs.snapshot.time_limit import Clock
 
 ON = "on"
 SETTINGS = {
@@ -25,9 +32,9 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class RegularisationOff(Experiment):
-    name: ClassVar[str] = "over-regularised"
-    question: ClassVar[str] = "does the network learn only without dropout and weight decay?"
-    rank: ClassVar[int] = 32
+    name = "over-regularised"
+    question = "does the network learn only without dropout and weight decay?"
+    rank = 32
 
     steps: int = 50  # of each training
     seeds: int = 3  # random numbers, and where the batches begin
@@ -38,10 +45,9 @@ class RegularisationOff(Experiment):
         subject.need_step()
         decay = max(float(g.get("weight_decay") or 0.0) for g in subject.optimizer.param_groups)
         with subject.snapshot() as snapshot:
-            dropped = dropouts(subject, snapshot, subject.batch())
-            start = self._level(subject, snapshot)
-        if not math.isfinite(start):
-            raise CannotJudge("the loss is non-finite before the first step")
+            dropped = dropouts(snapshot, subject.batch())
+            start = self._level(snapshot)
+        must_be_finite(start)
         data: dict[str, Any] = {
             "line": list(subject.line),
             "start": start,
@@ -56,7 +62,7 @@ class RegularisationOff(Experiment):
         for name in (ON, "off"):
             gain, losses = self._trained(subject, name, 0, start, clock)
             data["gains"][name] = [gain]
-            plots.append(Plot(f"loss with dropout and decay {name}", list(range(len(losses))), losses))
+            plots.append(Plot.of_losses(f"loss with dropout and decay {name}", losses))
         if data["gains"][ON][0] <= self.clear * data["gains"]["off"][0]:
             self._in_depth(subject, data, start, clock)
         return Result(data, plots)
@@ -78,15 +84,16 @@ class RegularisationOff(Experiment):
         clock.tick()
         with subject.snapshot(seed=seed) as snapshot:
             order = _turned(subject.batches, seed)
-            losses = train(subject, snapshot, order, self.steps, SETTINGS[name], clock, seed=seed)
+            losses = train(snapshot, order, self.steps, SETTINGS[name], clock, seed=seed)
             if not math.isfinite(losses[-1]):
                 return -math.inf, losses
-            return start - self._level(subject, snapshot), losses
+            return start - self._level(snapshot), losses
 
-    def _level(self, subject: Subject, snapshot: StepSnapshot) -> float:
+    def _level(self, snapshot: StepSnapshot) -> float:
+        subject = snapshot.subject
         batches = [subject.batch(), *subject.batches[1 : self.measured]]
         with without_dropout(subject):
-            return sum(look(snapshot, batch, seed=99).loss for batch in batches) / len(batches)
+            return mean_loss(snapshot, batches)
 
 
 def _turned(batches: Sequence[StepBatch], by: int) -> list[StepBatch]:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 from torch import nn
 from torch.optim import Adam
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.learning.toy_ladder import reference, remaining
-from clew.labs.experiments.tools.short_training import (
-    TrainingOutcome,
-    TrainingSetting,
-    dropouts,
-    look,
-    many,
-    scale,
-    train,
-)
+from clew.labs.experiments.tools.loss_bounds import LossRange, MeasuredLoss, measured
+from clew.labs.experiments.tools.short_training import TrainingSetting, dropouts, many, train
+from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import BOTH, StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
@@ -36,9 +30,9 @@ UNKNOWN = "the lowest possible loss is not known"
 
 @dataclass(frozen=True)
 class WiderCopy(Experiment):
-    name: ClassVar[str] = "capacity-too-small"
-    question: ClassVar[str] = "can a wider network learn what this one can't?"
-    rank: ClassVar[int] = 40
+    name = "capacity-too-small"
+    question = "can a wider network learn what this one can't?"
+    rank = 40
 
     samples: int = 32  # to be memorised; noise among more samples need not be
     steps: int = 300  # for each attempt
@@ -47,15 +41,14 @@ class WiderCopy(Experiment):
     nothing: float = 0.98  # the same, above which something other than its width is wrong
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        subject.need_step()
-        _ = subject.optimizer
+        subject.need_training()
         batch = many(subject, self.samples)
         if batch.tensors(BOTH):
             raise CannotJudge("the input is also the target: a narrow layer may be intended")
         with subject.snapshot() as snapshot:
-            first = look(snapshot, batch)
-            dropouts(subject, snapshot, batch)
-        if scale(first, first).floor is None:
+            first = measured(snapshot, batch)
+            dropouts(snapshot, batch)
+        if LossRange.between(first, first).floor is None:
             raise CannotJudge(UNKNOWN)
         narrow = self._best(subject, batch, clock, lambda: None)
         data: dict[str, Any] = {"line": list(subject.line), "samples": batch.size, "narrow": narrow[0]}
@@ -64,7 +57,7 @@ class WiderCopy(Experiment):
             if narrow[0]["remaining"] > self.nothing:
                 raise CannotJudge("the network learns nothing from these samples: see cannot-overfit-batch")
             with subject.snapshot() as snapshot:
-                layers = order_of_layers(subject, snapshot, batch)
+                layers = order_of_layers(snapshot, batch)
             factor = 8 if hidden_width(layers) <= 8 else 4
             wide = self._best(subject, batch, clock, lambda: widen(subject, layers, factor))
             data |= {"factor": factor, "width": hidden_width(layers), "wide": wide[0]}
@@ -89,17 +82,14 @@ class WiderCopy(Experiment):
         with subject.snapshot() as snapshot, setting.around(subject):
             try:
                 change()
-                first = look(snapshot, batch)
+                first = measured(snapshot, batch)
             except RuntimeError as error:
                 raise CannotJudge(
                     "a wider copy can't be built: the code depends on the layers' widths"
                 ) from error
-            known = scale(first, first)
-            floor = known.floor or 0.0
-            low = floor + 0.5 * self.enough * (reference(first, floor, known.constant) - floor)
+            low = LossRange.between(first, first).at(0.5 * self.enough, first.loss)
             optimizer = Adam([p for p in subject.model.parameters() if p.requires_grad], lr=rate)
             losses = train(
-                subject,
                 snapshot,
                 [batch],
                 self.steps,
@@ -108,20 +98,20 @@ class WiderCopy(Experiment):
                 until=lambda v: v <= low,
                 optimizer=optimizer,
             )
-            last = look(snapshot, batch) if math.isfinite(losses[-1]) else TrainingOutcome(math.inf)
-        return _told(first, last, losses, rate, self.enough), losses
+            last = measured(snapshot, batch) if math.isfinite(losses[-1]) else MeasuredLoss(math.inf)
+        return _summary(first, last, losses, rate, self.enough), losses
 
 
-def _told(
-    first: TrainingOutcome, last: TrainingOutcome, losses: list[float], rate: float, enough: float
+def _summary(
+    first: MeasuredLoss, last: MeasuredLoss, losses: list[float], rate: float, enough: float
 ) -> dict[str, Any]:
-    where = scale(first, last)
+    where = LossRange.between(first, last)
     if where.floor is None and math.isfinite(last.loss):
         raise CannotJudge(UNKNOWN)
-    left = remaining(first, last, where.floor, where.constant)
+    left = where.remaining(first.loss, last.loss)
     third = losses[-max(len(losses) // 3, 1)]
     still = third - losses[-1]  # by how much it fell in the last third
-    above = losses[-1] - (where.floor or 0.0)
+    above = losses[-1] - where.lowest
     return {
         "rate": rate,
         "start": first.loss,
@@ -135,7 +125,7 @@ def _told(
 
 
 def _plot(how: str, losses: list[float]) -> Plot:
-    return Plot(f"loss on the same samples, {how}", list(range(len(losses))), losses)
+    return Plot.of_losses(f"loss on the same samples, {how}", losses)
 
 
 def hidden_width(layers: list[tuple[str, nn.Module]]) -> int:
@@ -144,22 +134,17 @@ def hidden_width(layers: list[tuple[str, nn.Module]]) -> int:
     return min(widths, default=0)
 
 
-def order_of_layers(
-    subject: Subject, snapshot: StepSnapshot, batch: StepBatch
-) -> list[tuple[str, nn.Module]]:
+def order_of_layers(snapshot: StepSnapshot, batch: StepBatch) -> list[tuple[str, nn.Module]]:
     """Layers that can be widened, in execution order; raises if there are layers of other kinds."""
-    model = subject.model
+    model = snapshot.subject.model
     called: dict[str, nn.Module] = {}
     handles = [
-        module.register_forward_hook(_noting(called, name))
+        module.register_forward_hook(partial(_note_called, called, name))
         for name, module in model.named_modules()
         if not list(module.children())
     ]
-    try:
+    with hooked(*handles):
         snapshot.loss(batch)
-    finally:
-        for handle in handles:
-            handle.remove()
     found = [(n, m) for n, m in called.items() if next(m.parameters(recurse=False), None) is not None]
     strange = [type(m).__name__ for _, m in found if not isinstance(m, (*CARRIERS, *NORMS))]
     known = {id(p) for _, m in found for p in m.parameters(recurse=False)}
@@ -172,19 +157,16 @@ def order_of_layers(
     return found
 
 
+def _note_called(called: dict[str, nn.Module], name: str, module: nn.Module, *_: Any) -> None:
+    called.setdefault(name, module)
+
+
 def widen(subject: Subject, layers: list[tuple[str, nn.Module]], factor: int) -> None:
     """Multiply all widths by `factor`, except the first input and the last output. Only inside a snapshot."""
-    carriers = [m for _, m in layers if isinstance(m, CARRIERS)]
-    begun = False
-    for path, module in layers:
-        first, last = module is carriers[0], module is carriers[-1]
-        begun = begun or first
-        if not begun:
-            continue  # a normalisation of the input
-        if isinstance(module, NORMS) and carriers[-1] in [
-            m for _, m in layers[: layers.index((path, module))]
-        ]:
-            continue  # of the output
+    carriers = [n for n, (_, m) in enumerate(layers) if isinstance(m, CARRIERS)]
+    begin, end = carriers[0], carriers[-1]  # before and after these, the input and the output are normalised
+    for number, (path, module) in enumerate(layers[begin : end + 1], begin):
+        first, last = number == begin, number == end
         wider = _wider(module, 1 if first else factor, 1 if last else factor)
         wider.train(module.training)
         parent, _, name = path.rpartition(".")
@@ -236,10 +218,3 @@ def _width(module: Any) -> int:
         if hasattr(module, name):
             return int(getattr(module, name))
     return 0
-
-
-def _noting(called: dict[str, nn.Module], name: str) -> Callable[..., None]:
-    def noted(module: nn.Module, *_: Any) -> None:
-        called.setdefault(name, module)
-
-    return noted

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd import Function
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.autograd_functions import (
-    Applied,
+from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
+from clew.labs.experiments.tools.gradcheck import (
+    SAME,
+    UNSURE,
+    WRONG,
+    FunctionCall,
     checked,
+    compared,
     covers,
+    free_direction,
     functions_in,
+    jitter,
+    padding_rows,
     recording,
     source_of,
 )
-from clew.labs.experiments.tools.directional_derivative import SAME, UNSURE, WRONG, compared, drawn, jitter
-from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
 from clew.labs.experiments.tools.op_tape import Tape
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
-from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime, first_line
 from clew.labs.snapshot.users_step.model_calls import few_samples
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line
 
 SEED = 5
 NEGLIGIBLE = 1e-5  # of the loss: a slope that changes it less; differences are exact to a thousandth of that
+LEAST = 1e-3  # a smaller loss may consist of rounding errors of larger numbers: those cancel in a perfect fit
 
 
 @dataclass(frozen=True)
@@ -46,35 +53,35 @@ class FiniteDifferences(Experiment):
         subject.need_step()
         batch = doubled_batch(few_samples(subject))
         with subject.snapshot(seed=0) as snapshot, in_double(subject.models.values()) as mode:
-            trial = _Trial(subject, snapshot, batch, mode)
-            functions = list(self._functions(trial, clock))
-            counts, wrong = self._parameters(trial, clock)
-        stops = [{"what": w, "file": at[0], "line": at[1]} for w, at in mode.stops if not trial.inside(at)]
+            step = _Float64Step(snapshot, batch, mode)
+            functions = list(self._functions(step, clock))
+            counts, wrong = self._parameters(step, clock)
+        stops = [{"what": w, "file": at[0], "line": at[1]} for w, at in mode.stops if not step.inside(at)]
         return Result({"functions": functions, "compared": counts, "wrong": wrong, "stops": stops})
 
-    def _functions(self, trial: _Trial, clock: Clock) -> Iterator[dict[str, Any]]:
-        for applied in trial.functions():
+    def _functions(self, step: _Float64Step, clock: Clock) -> Iterator[dict[str, Any]]:
+        for call in step.functions():
             clock.tick()
-            found, meant = checked(applied, self.tolerance)
+            found, meant = checked(call, self.tolerance)
             if found is None:
                 continue
-            file, line = source_of(applied.function.backward)
-            place = {"file": file, "line": line, "module": applied.module[1], "root": applied.module[0]}
-            yield {"name": applied.function.__name__, "meant": meant, "place": place, **found.to_json()}
+            file, line = source_of(call.function.backward)
+            place = {"file": file, "line": line, "module": call.module[1], "root": call.module[0]}
+            yield {"name": call.function.__name__, "meant": meant, "place": place, **found.to_json()}
 
-    def _parameters(self, trial: _Trial, clock: Clock) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    def _parameters(self, step: _Float64Step, clock: Clock) -> tuple[dict[str, int], list[dict[str, Any]]]:
         counts = {SAME: 0, WRONG: 0, UNSURE: 0}
         wrong: list[dict[str, Any]] = []
-        found = trial.with_gradients()
+        found = step.with_gradients()
         stride = max(1, -(-len(found) // self.most))
         for number, (root, name, parameter, gradient) in enumerate(found[::stride]):
             try:
                 clock.tick(number * stride / len(found))
             except OutOfTime:
                 break
-            direction = drawn(parameter, trial.generator) * trial.free(parameter)
+            direction = free_direction(parameter, step.generator, step.padding)
             result = compared(
-                parameter, gradient, direction, trial.value, self.tolerance, NEGLIGIBLE * trial.size
+                parameter, gradient, direction, step.value, self.tolerance, NEGLIGIBLE * step.size
             )
             counts[result.verdict] += 1
             if result.verdict == WRONG:
@@ -83,10 +90,11 @@ class FiniteDifferences(Experiment):
         return counts, sorted(wrong, key=lambda w: -w["error"])
 
 
-class _Trial:
+class _Float64Step:
     """The step at one point near the initial weights, repeated with the same random numbers."""
 
-    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: StepBatch, mode: Doubling) -> None:
+    def __init__(self, snapshot: StepSnapshot, batch: StepBatch, mode: Doubling) -> None:
+        subject = snapshot.subject
         self._subject = subject
         self._snapshot = snapshot
         self._batch = batch
@@ -94,9 +102,9 @@ class _Trial:
         self.generator = torch.Generator().manual_seed(SEED)
         self._buffers = [b for m in subject.models.values() for b in m.buffers()]
         self._first = [b.detach().clone() for b in self._buffers]
-        self._padding = padding_rows(subject.models.values())
+        self.padding = padding_rows(subject.models.values())
         self._kinds: list[type[Function]] = []
-        self.size = 0.0  # of the loss
+        self.size = LEAST  # of the loss
         parameters = [p for m in subject.models.values() for p in m.parameters() if p.is_floating_point()]
         with torch.no_grad():
             jitter([p for p in parameters if p.requires_grad and p.numel()], self.generator)
@@ -109,14 +117,14 @@ class _Trial:
         try:
             return self._snapshot.loss(self._batch)
         except Exception as error:
-            told = (str(error).splitlines() or [type(error).__name__])[0]
-            raise CannotJudge(f"the step does not run in double precision: {told[:160]}") from error
+            why = first_line(error)[:160]
+            raise CannotJudge(f"the step does not run in double precision: {why}") from error
 
     def value(self) -> float:
         with torch.random.fork_rng(devices=[]):
             return float(self.loss().detach())
 
-    def functions(self) -> list[Applied]:
+    def functions(self) -> list[FunctionCall]:
         self._kinds = functions_in(self.loss())
         if not self._kinds:
             return []
@@ -145,24 +153,10 @@ class _Trial:
         if not loss.requires_grad:
             raise CannotJudge("the loss does not depend on any parameter (see detached-graph)")
         gradients = StepSnapshot.gradients(loss, [p for *_, p in named])
-        self.size = abs(float(loss.detach()))
+        self.size = max(abs(float(loss.detach())), LEAST)
         if self.value() != float(loss.detach()):
             raise CannotJudge("the same step gives different numbers (see nondeterministic-step)")
         return [(r, n, p, g.detach()) for (r, n, p), g in zip(named, gradients, strict=True) if g is not None]
 
-    def free(self, parameter: Tensor) -> Tensor:
-        """1 where a parameter may move: an embedding's padding has no gradient by design."""
-        kept = torch.ones(parameter.shape, dtype=torch.float64, device=parameter.device)
-        row = self._padding.get(id(parameter))
-        if row is not None:
-            kept[row] = 0.0
-        return kept
 
-
-def padding_rows(models: Iterable[nn.Module]) -> dict[int, int]:
-    """The padding rows of embedding tables, by the id of their weights."""
-    tables = [m for top in models for m in top.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))]
-    return {id(m.weight): m.padding_idx for m in tables if m.padding_idx is not None}
-
-
-BOUNDARIES.add(_Trial.loss.__code__)
+BOUNDARIES.add(_Float64Step.loss.__code__)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,19 +12,17 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.op_tape import TapePlace, distance, first_difference, plain_kernels, taped
-from clew.labs.experiments.tools.sample_leaks import SEED
+from clew.labs.experiments.tools.op_tape import SEED, RepeatedCall, TapePlace, plain_kernels, relative_change
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
     ModelCall,
-    evaluating,
     few_samples,
+    in_mode,
     model_calls,
     sample_dim,
 )
-from clew.measure.nested_tensors import tensors_in
 
 NEXT, MASK, NAME = "the targets are the inputs moved by one", "it is given a causal mask", "its name"
 LEAST = 4  # positions: with fewer there is no past and future to compare
@@ -46,33 +44,33 @@ class FutureInputs(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(subject)
         with subject.snapshot(seed=0) as snapshot:
-            targets = _targets(subject, snapshot, batch)
-            calls = model_calls(subject, snapshot, batch)
-            with evaluating(subject.models.values()), plain_kernels():
+            targets = _targets(snapshot, batch)
+            calls = model_calls(snapshot, batch)
+            with in_mode(subject.models.values(), training=False), plain_kernels():
                 for call in calls:
                     masked = has_causal_mask(call)
                     timeline = causal_sequence(call, batch.size, targets, masked)
                     if timeline is None:
                         continue
-                    looking = _Looking(snapshot, call, timeline, batch.size)
-                    if looking.base:
-                        return self._look(looking, clock)
+                    repeated = _OtherFuture(snapshot, call, timeline, batch.size)
+                    if repeated.base:
+                        return self._judged(repeated, clock)
         raise CannotJudge(NOT_CAUSAL)
 
-    def _look(self, looking: _Looking, clock: Clock) -> Result:
-        if not looking.steady():
+    def _judged(self, repeated: _OtherFuture, clock: Clock) -> Result:
+        if not repeated.steady():
             raise CannotJudge("the same forward gives different numbers (see nondeterministic-step)")
-        length = looking.timeline.length
-        data: dict[str, Any] = {"why": looking.timeline.why, "length": length, "effect": 0.0}
+        length = repeated.timeline.length
+        data: dict[str, Any] = {"why": repeated.timeline.why, "length": length, "effect": 0.0}
         for last in sorted({length // 2, 0, length - 2}, key=lambda t: abs(t - length // 2)):
             clock.tick()
-            past, future = looking.effects(last)
+            past, future = repeated.effects(last)
             if past <= self.rounding:
                 continue
-            place = looking.place(last)
-            told = place.to_json() if place else {"root": looking.call.name, "module": ""}
+            place = repeated.place(last)
+            where = place.to_json() if place else {"root": repeated.call.name, "module": ""}
             effect = past / max(future, self.rounding)
-            curve = looking.by_position(length // 2)
+            curve = repeated.by_position(length // 2)
             plot = Plot(
                 f"change of the output as all inputs after position {length // 2} are replaced",
                 list(range(len(curve))),
@@ -80,32 +78,29 @@ class FutureInputs(Experiment):
                 x_label="position",
                 y_label="change",
             )
-            return Result({**data, "effect": effect, "last": last, "place": told}, [plot])
+            return Result({**data, "effect": effect, "last": last, "place": where}, [plot])
         return Result(data)
 
 
-def _targets(subject: Subject, snapshot: StepSnapshot, batch: Any) -> list[Tensor]:
-    if subject.step is None:
+def _targets(snapshot: StepSnapshot, batch: Any) -> list[Tensor]:
+    if snapshot.subject.step is None:
         return [t.detach() for t in batch.targets]
     seen = snapshot.observe(batch)
     return [t.detach() for t in (*(c.target for c in seen.calls), *batch.targets) if t is not None]
 
 
-class _Looking:
+class _OtherFuture(RepeatedCall):
     """One call of a model, repeated with a different future."""
 
     def __init__(self, snapshot: StepSnapshot, call: ModelCall, timeline: Timeline, count: int) -> None:
-        self._snapshot = snapshot
+        super().__init__(snapshot, call)
         self._count = count
-        self.call = call
         self.timeline = timeline
-        self.base = self._outputs()
 
-    def _outputs(self, call: ModelCall | None = None) -> list[Tensor]:
-        """With time as the first dimension."""
-        self._snapshot.seed(SEED)
-        found = [t.detach() for t in tensors_in((call or self.call).again()) if t.is_floating_point()]
-        return [t for t in map(self._time_first, found) if t is not None]
+    def outputs(self, last: int | None = None) -> list[Tensor]:
+        """With time as the first dimension; with inputs after `last` replaced."""
+        call = self.call if last is None else self._replaced(last)
+        return [t for t in map(self._time_first, self.results(call.again)) if t is not None]
 
     def _time_first(self, output: Tensor) -> Tensor | None:
         length, count = self.timeline.length, self._count
@@ -119,29 +114,22 @@ class _Looking:
             return output.movedim(self.timeline.time, 0)
         return output.movedim(dims[0], 0) if len(dims) == 1 else None
 
-    def steady(self) -> bool:
-        again = self._outputs()
-        return len(again) == len(self.base) and all(map(torch.equal, self.base, again))
-
-    def _replacing(self, last: int) -> Callable[[Tensor], Tensor]:
+    def _replaced(self, last: int) -> ModelCall:
         timeline = self.timeline
-
-        def change(tensor: Tensor) -> Tensor:
-            return _other_future(tensor, timeline, last) if tensor is timeline.tensor else tensor
-
-        return change
+        return self.call.changed(lambda t: _other_future(t, timeline, last) if t is timeline.tensor else t)
 
     def effects(self, last: int) -> tuple[float, float]:
         """How much the output up to `last` changes with later inputs, and how much the rest does."""
-        changed = self._outputs(self.call.changed(self._replacing(last)))
-        past = [_gap(a[: last + 1], b[: last + 1], a) for a, b in zip(self.base, changed, strict=False)]
-        rest = [_gap(a[last + 1 :], b[last + 1 :], a) for a, b in zip(self.base, changed, strict=False)]
+        changed = self.outputs(last)
+        pairs = list(zip(self.base, changed, strict=False))
+        past = [relative_change(a[: last + 1], b[: last + 1], a) for a, b in pairs]
+        rest = [relative_change(a[last + 1 :], b[last + 1 :], a) for a, b in pairs]
         return max(past, default=0.0), max(rest, default=0.0)
 
     def by_position(self, last: int) -> list[float]:
-        changed = self._outputs(self.call.changed(self._replacing(last)))
+        changed = self.outputs(last)
         one, other = self.base[0], changed[0]
-        return [_gap(one[t], other[t], one) for t in range(len(one))]
+        return [relative_change(one[t], other[t], one) for t in range(len(one))]
 
     def place(self, last: int) -> TapePlace | None:
         """The first op whose result at a position up to `last` depends on later inputs."""
@@ -151,13 +139,7 @@ class _Looking:
             dim = sample_dim(tensor, length) if tensor.is_floating_point() else None
             return None if dim is None else tensor.narrow(dim, 0, last + 1)
 
-        models = {self.call.name: self.call.module}
-        other = self.call.changed(self._replacing(last))
-        self._snapshot.seed(SEED)
-        _, before = taped(models, keep, self.call.again)
-        self._snapshot.seed(SEED)
-        _, after = taped(models, keep, other.again)
-        return first_difference(before, after, 1e-6)
+        return self.first_change(keep, self._replaced(last).again)
 
 
 def _other_future(tensor: Tensor, timeline: Timeline, last: int) -> Tensor:
@@ -177,13 +159,6 @@ def _other_future(tensor: Tensor, timeline: Timeline, last: int) -> Tensor:
     return moved.movedim(0, timeline.time)
 
 
-def _gap(one: Tensor, other: Tensor, whole: Tensor) -> float:
-    if one.shape != other.shape or not one.numel():
-        return 0.0
-    size = float(whole.to(torch.float64).abs().nan_to_num().max())
-    return distance(one, other)[0] / size if size > 0 else 0.0
-
-
 @dataclass(frozen=True)
 class Timeline:
     """A sequence that goes into a model: (samples, time) or (samples, time, features), or time first."""
@@ -196,6 +171,11 @@ class Timeline:
     @property
     def length(self) -> int:
         return int(self.tensor.shape[self.time])
+
+    @property
+    def samples_first(self) -> Tensor:
+        """The sequence as (samples, time, …)."""
+        return self.tensor.movedim(self.time, 1)
 
 
 def causal_sequence(call: ModelCall, count: int, targets: Iterable[Tensor], masked: bool) -> Timeline | None:
@@ -213,12 +193,8 @@ def causal_sequence(call: ModelCall, count: int, targets: Iterable[Tensor], mask
     if any(_NOT_CAUSAL.search(n) for n in names):
         return None
     if masked:
-        return _because(found[0], MASK)
-    return _because(found[0], NAME) if any(_NAMES.search(n) for n in names) else None
-
-
-def _because(sequence: Timeline, why: str) -> Timeline:
-    return Timeline(sequence.tensor, sequence.samples, sequence.time, why)
+        return replace(found[0], why=MASK)
+    return replace(found[0], why=NAME) if any(_NAMES.search(n) for n in names) else None
 
 
 def _sequences(call: ModelCall, count: int) -> Iterator[Timeline]:
@@ -235,16 +211,15 @@ def _sequences(call: ModelCall, count: int) -> Iterator[Timeline]:
 
 def _is_next(target: Tensor, sequence: Timeline) -> bool:
     """Whether a target has at each position what the sequence has at the next."""
-    given = sequence.tensor.movedim(sequence.time, -1 if sequence.tensor.dim() == 2 else 1)
-    cut = given[:, 1:]
+    given = sequence.samples_first
     return any(
         _alike(t, c) and not _alike(t, s)
-        for t, c, s in (*_layouts(target, cut, given[:, :-1]), *_longer(target, given))
+        for t, c, s in (*_layouts(target, given[:, 1:], given[:, :-1]), *_longer(target, given))
     )
 
 
 def _is_same(target: Tensor, sequence: Timeline) -> bool:
-    given = sequence.tensor.movedim(sequence.time, -1 if sequence.tensor.dim() == 2 else 1)
+    given = sequence.samples_first
     return any(_alike(t, c) for t, c, _ in _layouts(target, given, given))
 
 

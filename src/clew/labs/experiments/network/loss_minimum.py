@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.collect_layers.activation_origin import origin_of
+from clew.hooks.collect_loop.model_outputs import origin_of
 from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.loss_bounds import zeros_and_ones
 from clew.labs.experiments.tools.op_tape import TapePlace, taped
+from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
-from clew.labs.snapshot.step_snapshot import Seen, StepSnapshot
+from clew.labs.snapshot.step_snapshot import ObservedStep, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.measure.nested_tensors import map_tensors, tensors_in
@@ -42,28 +44,27 @@ class LossMinimum(Experiment):
         subject.need_step()
         if len(subject.optimizers) > 1:
             raise CannotJudge("several optimizers take turns, and their goals may be opposite")
-        whole = subject.batch()
-        batch = whole.rows(range(min(self.samples, whole.size))) if whole.size else whole
+        batch = subject.batch().first(self.samples)
         with subject.snapshot(seed=0) as snapshot:
-            trial = _Trial(subject, snapshot, batch)
+            replaced = _ReplacedOutput(snapshot, batch)
             clock.tick()
-            found = _values(trial) if trial.match.task == VALUES else _answers(trial)
+            found = _values(replaced) if replaced.match.task == VALUES else _answers(replaced)
             data: dict[str, Any] = {
                 **found,
-                **_slopes(trial),
-                "task": trial.match.task,
-                "place": trial.place(),
+                **_slopes(replaced),
+                "task": replaced.match.task,
+                "place": replaced.place(),
             }
-        words = _SHARE if trial.match.task == VALUES else _STRENGTH
+        words = _SHARE if replaced.match.task == VALUES else _STRENGTH
         plot = Plot("the loss as the prediction moves to the target", data["x"], data["y"], words, "loss")
         return Result(data, [plot])
 
 
-class _Trial:
+class _ReplacedOutput:
     """The step with the model's output replaced."""
 
-    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> None:
-        self._subject = subject
+    def __init__(self, snapshot: StepSnapshot, batch: StepBatch) -> None:
+        self._subject = snapshot.subject
         self._snapshot = snapshot
         self._batch = batch
         seen = self._observed()
@@ -76,18 +77,16 @@ class _Trial:
         if math.isfinite(self.start) and self.at(moved) == self.start:
             raise CannotJudge("the loss does not read the model's output: it is computed inside the model")
 
-    def _observed(self) -> Seen:
+    def _observed(self) -> ObservedStep:
         self._snapshot.seed(SEED)
         return self._snapshot.observe(self._batch)
 
     def loss(self, output: Tensor) -> Tensor:
         """The user's loss with this in place of the model's output."""
         handle = self._subject.models[self._root].register_forward_hook(self._replacing(output))
-        try:
+        with hooked(handle):
             self._snapshot.seed(SEED)
             return self._snapshot.loss(self._batch)
-        finally:
-            handle.remove()
 
     def at(self, output: Tensor) -> float:
         return float(self.loss(output).detach())
@@ -107,7 +106,7 @@ class _Trial:
         return (outside[-1] if outside else TapePlace("", None, None, self._subject.line)).to_json()
 
 
-def _only_call(seen: Seen) -> tuple[str, Any]:
+def _only_call(seen: ObservedStep) -> tuple[str, Any]:
     if len(seen.outputs) != 1:
         count = len(seen.outputs)
         raise CannotJudge(
@@ -116,7 +115,7 @@ def _only_call(seen: Seen) -> tuple[str, Any]:
     return seen.outputs[0]
 
 
-def _match(seen: Seen, outputs: list[Tensor], batch: StepBatch) -> Match:
+def _match(seen: ObservedStep, outputs: list[Tensor], batch: StepBatch) -> Match:
     kinds = [call.kind for call in seen.calls]
     # The argument of torch's own loss functions is the target itself; else it is what came with the batch.
     direct = [
@@ -131,50 +130,50 @@ def _match(seen: Seen, outputs: list[Tensor], batch: StepBatch) -> Match:
 
 def _no_signed_weights(match: Match, batch: StepBatch) -> None:
     """Rewards reverse the sign of the loss for some samples, as they should."""
-    for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
+    for tensor, _, dim in batch.entries():
         per_sample = dim == 0 and tensor.is_floating_point() and tensor.numel() == batch.size
         if per_sample and tensor is not match.target and match.task == CLASSES and bool((tensor < 0).any()):
             raise CannotJudge("samples have signed weights (rewards?): some should become less likely")
 
 
-def _answers(trial: _Trial) -> dict[str, Any]:
+def _answers(replaced: _ReplacedOutput) -> dict[str, Any]:
     """Right answers against wrong ones of the same strength."""
-    match = trial.match
-    y = [trial.at(match.towards(abs(s), wrong=s < 0)) for s in STRENGTHS]
+    match = replaced.match
+    y = [replaced.at(match.towards(abs(s), wrong=s < 0)) for s in STRENGTHS]
     right, wrong = y[-2], y[1]
     if not (math.isfinite(right) and math.isfinite(wrong)):
         raise CannotJudge("the loss of a confident prediction is non-finite")
-    far = [trial.at(match.towards(s)) for s in FAR] if match.scale == LOGITS else []
-    return {"right": right, "wrong": wrong, "far": far, "start": trial.start, "x": list(STRENGTHS), "y": y}
+    far = [replaced.at(match.towards(s)) for s in FAR] if match.scale == LOGITS else []
+    return {"right": right, "wrong": wrong, "far": far, "start": replaced.start, "x": list(STRENGTHS), "y": y}
 
 
-def _values(trial: _Trial) -> dict[str, Any]:
+def _values(replaced: _ReplacedOutput) -> dict[str, Any]:
     """Along the line from the prediction to the target and beyond, and at the target's opposite."""
-    match = trial.match
-    y = [trial.at(match.between(s)) for s in SHARES]
+    match = replaced.match
+    y = [replaced.at(match.between(s)) for s in SHARES]
     target = match.target.to(match.output.dtype).reshape(match.output.shape)
     return {
         "right": y[SHARES.index(1.0)],
-        "mirrored": trial.at(-target),
-        "far": [trial.at(match.between(s)) for s in FAR],
-        "start": trial.start,
+        "mirrored": replaced.at(-target),
+        "far": [replaced.at(match.between(s)) for s in FAR],
+        "start": replaced.start,
         "x": list(SHARES),
         "y": y,
     }
 
 
-def _slopes(trial: _Trial) -> dict[str, float]:
+def _slopes(replaced: _ReplacedOutput) -> dict[str, float]:
     """How fast the loss falls toward the right prediction: by differences, and by autograd."""
-    match = trial.match
+    match = replaced.match
     start = match.output.detach()
     end = match.between(1.0) if match.task == VALUES else match.towards(4.0)
     move = end - start
-    found = [(trial.at(start + h * move) - trial.at(start - h * move)) / (2 * h) for h in (0.02, 0.01)]
+    found = [(replaced.at(start + h * move) - replaced.at(start - h * move)) / (2 * h) for h in (0.02, 0.01)]
     leaf = start.clone().requires_grad_()
-    loss = trial.loss(leaf)
+    loss = replaced.loss(leaf)
     gradient = torch.autograd.grad(loss, leaf, allow_unused=True)[0] if loss.requires_grad else None
-    told = math.nan if gradient is None else float((gradient * move).sum())
-    return {"slope": found[1], "coarse_slope": found[0], "autograd_slope": told}
+    slope = math.nan if gradient is None else float((gradient * move).sum())
+    return {"slope": found[1], "coarse_slope": found[0], "autograd_slope": slope}
 
 
 @dataclass(frozen=True)
@@ -246,8 +245,7 @@ def _same_shape(output: Tensor, target: Tensor, kinds: set[str]) -> Match | None
     """Equal except for dimensions of size one."""
     if [s for s in output.shape if s != 1] != [s for s in target.shape if s != 1]:
         return None
-    zeros_and_ones = bool(((target == 0) | (target == 1)).all())
-    if zeros_and_ones:
+    if zeros_and_ones(target):
         limited = origin_of(output).limits() == (0.0, 1.0) and "binary_cross_entropy_with_logits" not in kinds
         return Match(output, target, BINARY, CHANCES if limited else LOGITS)
     if not target.is_floating_point() or kinds & set(_BINARY_LOSSES):

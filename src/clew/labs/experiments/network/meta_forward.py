@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from clew.hooks.entry.user_line import user_frame
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.float64_step import double_state
-from clew.labs.network.device_literals import Unfollowed, device_literal, place_of
+from clew.labs.experiments.tools.float64_step import double_state, doubled
+from clew.labs.network.device_literals import CannotTrace, device_literal, place_of
 from clew.labs.network.network_inputs import Feed
 from clew.labs.snapshot.subject import Subject
-from clew.labs.snapshot.time_limit import CannotJudge, Clock
-from clew.labs.snapshot.users_step.model_calls import ModelCall, evaluating, few_samples, model_calls
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, first_line
+from clew.labs.snapshot.users_step.model_calls import ModelCall, few_samples, in_mode, model_calls
 
 _TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # in torch's message on mixed dtypes
 
@@ -29,8 +28,8 @@ class MetaForward(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(subject)
         data: dict[str, Any] = {"device": None, "dtype": None, "models": 0}
-        with subject.snapshot(seed=0) as snapshot, evaluating(subject.models.values()):
-            for call in model_calls(subject, snapshot, batch):
+        with subject.snapshot(seed=0) as snapshot, in_mode(subject.models.values(), training=False):
+            for call in model_calls(snapshot, batch):
                 clock.tick()
                 if any(t.device.type != "cpu" for t in (*call.tensors(), *call.module.parameters())):
                     raise CannotJudge("it already runs on another device")
@@ -46,7 +45,7 @@ def _fixed_device(call: ModelCall) -> dict[str, Any] | None:
     """The CPU tensor that was combined with the model's tensors on another device."""
     try:
         found = device_literal(call.module, Feed(call.args, dict(call.kwargs)))
-    except Unfollowed:
+    except CannotTrace:
         return None
     return None if found is None else place_of(found, call.name)
 
@@ -57,16 +56,12 @@ def _fixed_type(call: ModelCall) -> dict[str, Any] | None:
         return None
     try:
         with double_state([call.module]), torch.autocast("cpu", enabled=False), torch.no_grad():
-            call.changed(_double).again()
+            call.changed(doubled).again()
     except Exception as error:  # noqa: BLE001 - the user's code in a precision it was not written for
-        told = (str(error).splitlines() or [""])[0]
-        file, line = user_frame(error.__traceback__)
-        if not any(word in told for word in _TYPES):
+        message = first_line(error)
+        if not any(word in message for word in _TYPES):
             return None
+        file, line = user_frame(error.__traceback__)
         place = {"root": call.name, "module": "", "op": None, "file": file, "line": line}
-        return {**place, "message": told[:200]}
+        return {**place, "message": message[:200]}
     return None
-
-
-def _double(tensor: Tensor) -> Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor

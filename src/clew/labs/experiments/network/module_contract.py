@@ -13,26 +13,28 @@ from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.network.finite_differences import padding_rows
-from clew.labs.experiments.tools.autograd_functions import source_of
-from clew.labs.experiments.tools.directional_derivative import (
+from clew.labs.experiments.network.batch_independence import ReplacedSamples, leak_of, meant
+from clew.labs.experiments.tools.float64_step import Doubling, in_double
+from clew.labs.experiments.tools.gradcheck import (
     WRONG,
     DerivativeComparison,
     compared,
     drawn,
+    free_direction,
     jitter,
+    padding_rows,
+    source_of,
 )
-from clew.labs.experiments.tools.float64_step import Doubling, in_double
 from clew.labs.experiments.tools.op_tape import differ
-from clew.labs.experiments.tools.sample_leaks import Looking, leak_of, meant
+from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.model_calls import (
     ModelCall,
-    evaluating,
     few_samples,
+    in_mode,
     model_calls,
     sample_dim,
     samples_known,
@@ -59,7 +61,7 @@ class ModuleContract(Experiment):
         batch = few_samples(subject)
         with subject.snapshot(seed=0) as snapshot:
             snapshot.seed(SEED)
-            modules = own_modules(subject, snapshot, batch)
+            modules = own_modules(snapshot, batch)
         if not modules:
             raise CannotJudge("the model has no custom layer")
         known, found = samples_known(subject, batch), list[dict[str, Any]]()
@@ -78,29 +80,29 @@ class ModuleContract(Experiment):
         return Result({"tried": tried, "faults": found})
 
     def _faults(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[dict[str, Any]]:
-        told = {"place": own.place(), "class": own.kind}
+        where = {"place": own.place(), "class": own.kind}
         plain = list(self._plain(own, snapshot, count))
-        yield from ({**told, "what": "plain", **fault} for fault in plain)
+        yield from ({**where, "what": "plain", **fault} for fault in plain)
         if not any(fault["use"] == STATE for fault in plain) and self._lost(own, snapshot):
-            yield {**told, "what": "state_dict"}
+            yield {**where, "what": "state_dict"}
         wrong = self._gradient(own, snapshot)
         if wrong is not None:
-            yield {**told, "what": "gradient", **wrong}
+            yield {**where, "what": "gradient", **wrong}
 
     def _plain(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[dict[str, Any]]:
         """Tensors in plain attributes that affect the output: `.to()` and state_dict miss them."""
         module = own.module
         for name, value in list(vars(module).items()):
-            held = [] if name in _REGISTERED else _plain_tensors(value)
-            if not held or any(sample_dim(t, count) is not None for t in held):
+            tensors = [] if name in _REGISTERED else _plain_tensors(value)
+            if not tensors or any(sample_dim(t, count) is not None for t in tensors):
                 continue  # empty, or a memory of the samples themselves
-            with evaluating([module]):
-                if not _depends(own, snapshot, held):
+            with in_mode([module], training=False):
+                if not _depends(own, snapshot, tensors):
                     continue
-            use = TRAINED if any(t.requires_grad for t in held) else CONSTANT
+            use = TRAINED if any(t.requires_grad for t in tensors) else CONSTANT
             if use == CONSTANT and _moves(own, snapshot, name):
                 use = STATE
-            yield {"name": name, "use": use, "shape": list(held[0].shape)}
+            yield {"name": name, "use": use, "shape": list(tensors[0].shape)}
 
     def _lost(self, own: OwnModule, snapshot: StepSnapshot) -> bool:
         """Whether a copy that loads the state_dict gives another output."""
@@ -113,16 +115,16 @@ class ModuleContract(Experiment):
             other.load_state_dict(own.module.state_dict())
         except Exception:  # noqa: BLE001 - what can't be copied can't be compared
             return False
-        with evaluating([own.module, other]):
+        with in_mode([own.module, other], training=False):
             one, two = (_outputs(own.call, snapshot, m) for m in (own.module, other))
         return any(differ(a, b, self.rounding) for a, b in zip(one, two, strict=False))
 
     def _leak(self, own: OwnModule, snapshot: StepSnapshot, clock: Clock, count: int) -> float | None:
-        with evaluating([own.module]):
-            looking = Looking(snapshot, own.call, count)
-            if not looking.others or looking.square() or not looking.outputs() or not looking.steady():
+        with in_mode([own.module], training=False):
+            repeated = ReplacedSamples(snapshot, own.call, count)
+            if not repeated.possible or repeated.square() or not repeated.base or not repeated.steady():
                 return None
-            leak = leak_of(looking, clock, self.rounding)
+            leak = leak_of(repeated, clock, self.rounding)
         return None if leak is None or meant(leak) else leak.effect
 
     def _gradient(self, own: OwnModule, snapshot: StepSnapshot) -> dict[str, Any] | None:
@@ -151,18 +153,18 @@ def _outputs(call: ModelCall, snapshot: StepSnapshot, module: nn.Module | None =
     return [t.detach().clone() for t in tensors_in(result) if t.is_floating_point()]
 
 
-def _depends(own: OwnModule, snapshot: StepSnapshot, held: list[Tensor]) -> bool:
+def _depends(own: OwnModule, snapshot: StepSnapshot, tensors: list[Tensor]) -> bool:
     """Whether the output changes with these values, which are restored afterwards."""
     before = _outputs(own.call, snapshot)
-    values = [t.detach().clone() for t in held]
+    values = [t.detach().clone() for t in tensors]
     try:
         with torch.no_grad():
-            for tensor, value in zip(held, values, strict=True):
+            for tensor, value in zip(tensors, values, strict=True):
                 tensor.detach().copy_(value * 1.5 + 0.5)
         after = _outputs(own.call, snapshot)
     finally:
         with torch.no_grad():
-            for tensor, value in zip(held, values, strict=True):
+            for tensor, value in zip(tensors, values, strict=True):
                 tensor.detach().copy_(value)
     return any(differ(a, b, 1e-6) for a, b in zip(before, after, strict=False))
 
@@ -170,14 +172,8 @@ def _depends(own: OwnModule, snapshot: StepSnapshot, held: list[Tensor]) -> bool
 def _moves(own: OwnModule, snapshot: StepSnapshot, name: str) -> bool:
     """Whether a training forward changes it: then it is learned, though not by the optimizer."""
     before = [t.detach().clone() for t in _plain_tensors(getattr(own.module, name))]
-    modes = [(m, m.training) for m in own.module.modules()]
-    for module, _ in modes:
-        module.training = True
-    try:
+    with in_mode([own.module], training=True):
         _outputs(own.call, snapshot)
-    finally:
-        for module, mode in modes:
-            module.training = mode
     after = _plain_tensors(getattr(own.module, name, None))
     return len(before) != len(after) or any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
@@ -214,37 +210,21 @@ def _compared(
             weights.extend(drawn(o, generator) for o in outputs)
         return sum(((o * w).sum() for o, w in zip(outputs, weights, strict=False)), torch.zeros(()))
 
+    def value() -> float:
+        return float(total().detach())
+
     mode.noting = True
-    value = total()
+    first = total()
     mode.noting = False
-    if not value.requires_grad or float(value.detach()) != float(total().detach()):
+    if not first.requires_grad or float(first.detach()) != value():
         return
-    yield from _each(total, parameters, known, generator, tolerance, padding_rows([module]))
-
-
-def _each(
-    total: Callable[[], Tensor],
-    parameters: dict[str, nn.Parameter],
-    known: dict[int, tuple[Tensor, Tensor]],
-    generator: torch.Generator,
-    tolerance: float,
-    padding: dict[int, int],
-) -> Iterator[tuple[str, DerivativeComparison]]:
     named = [*(("its input", t) for _, t in known.values()), *parameters.items()]
-    value = total()
-    gradients = torch.autograd.grad(value, [t for _, t in named], allow_unused=True)
-    floor = 1e-5 * abs(float(value.detach()))
+    gradients = torch.autograd.grad(total(), [t for _, t in named], allow_unused=True)
+    floor, padding = 1e-5 * abs(float(first.detach())), padding_rows([module])
     for (name, tensor), gradient in zip(named, gradients, strict=True):
         if gradient is not None:
-            direction = drawn(tensor, generator)
-            if id(tensor) in padding:
-                direction[padding[id(tensor)]] = 0.0  # it has no gradient by design
-            yield (
-                name,
-                compared(
-                    tensor, gradient.detach(), direction, lambda: float(total().detach()), tolerance, floor
-                ),
-            )
+            direction = free_direction(tensor, generator, padding)
+            yield name, compared(tensor, gradient, direction, value, tolerance, floor)
 
 
 @dataclass(frozen=True)
@@ -269,8 +249,9 @@ class OwnModule:
         return {"root": self.root, "module": self.path, "op": None, "file": file, "line": line}
 
 
-def own_modules(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[OwnModule]:
+def own_modules(snapshot: StepSnapshot, batch: StepBatch) -> list[OwnModule]:
     """One module of each class, innermost first: a fault inside is not the fault of the module around it."""
+    subject = snapshot.subject
     wanted = {
         id(m): (root, path)
         for root, top in subject.models.items()
@@ -284,11 +265,8 @@ def own_modules(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> l
         for m in top.modules()
         if id(m) in wanted
     ]
-    try:
-        model_calls(subject, snapshot, batch)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with hooked(*handles):
+        model_calls(snapshot, batch)
     by_kind: dict[type[nn.Module], OwnModule] = {}
     for own in found.values():  # in the order in which their forwards ended
         by_kind.setdefault(type(own.module), own)

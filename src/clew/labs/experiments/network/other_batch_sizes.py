@@ -11,16 +11,22 @@ from torch import Tensor
 
 from clew.hooks.entry.user_line import user_frame
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.network.batch_independence import TIME_FIRST
-from clew.labs.experiments.tools.op_tape import TapePlace, distance, first_difference, taped
-from clew.labs.experiments.tools.sample_leaks import SEED, Looking, leak_of, meant, time_first_module
+from clew.labs.experiments.network.batch_independence import (
+    TIME_FIRST,
+    ReplacedSamples,
+    leak_of,
+    meant,
+    time_first_module,
+)
+from clew.labs.experiments.tools.op_tape import SEED, TapePlace, distance
+from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
-from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, first_line
 from clew.labs.snapshot.users_step.model_calls import (
-    evaluating,
     few_samples,
+    in_mode,
     model_calls,
     sample_dim,
     samples_known,
@@ -58,40 +64,36 @@ class OtherBatchSizes(Experiment):
             if found:
                 return Result({**data, **found})
             clock.tick(0.3)
-            with evaluating(subject.models.values()):
-                order = self._order(subject, snapshot, batch, clock)
+            with in_mode(subject.models.values(), training=False):
+                order = self._order(snapshot, batch, clock)
         if order and not samples_known(subject, batch):
             raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
         return Result({**data, **order})
 
-    def _order(
-        self, subject: Subject, snapshot: StepSnapshot, batch: StepBatch, clock: Clock
-    ) -> dict[str, Any]:
+    def _order(self, snapshot: StepSnapshot, batch: StepBatch, clock: Clock) -> dict[str, Any]:
         judged = False
-        for call in model_calls(subject, snapshot, batch)[: self.calls]:
-            looking = Looking(snapshot, call, batch.size)
-            if not looking.others or not looking.outputs() or looking.square() or _draws(looking):
+        for call in model_calls(snapshot, batch)[: self.calls]:
+            repeated = ReplacedSamples(snapshot, call, batch.size)
+            if not repeated.possible or not repeated.base or repeated.square() or _draws(repeated):
                 continue
             judged = True
-            leak = leak_of(looking, clock, self.rounding)
+            leak = leak_of(repeated, clock, self.rounding)
             sequence = time_first_module(leak) if leak is not None and meant(leak) is None else None
             if leak is not None and sequence is not None and leak.place is not None:
                 return {"time_first": sequence[0], "place": leak.place.to_json(), "effect": leak.effect}
             if leak is None:
-                moved = _moved(looking)
+                moved = _moved(repeated)
                 if moved > self.rounding:
-                    place = _place(looking)
+                    place = _place(repeated)
                     return {"position": True, "effect": moved, "place": place.to_json() if place else None}
         if not judged:
             raise CannotJudge("no model has a reproducible output per sample")
         return {}
 
 
-def _draws(looking: Looking) -> bool:
+def _draws(repeated: ReplacedSamples) -> bool:
     """Whether the output depends on random numbers, which depend on the position in the batch."""
-    base = looking.outputs()
-    other = looking.outputs(seed=SEED + 1)
-    return not all(map(torch.equal, base, other))
+    return not all(map(torch.equal, repeated.base, repeated.outputs(seed=SEED + 1)))
 
 
 def _turned(tensor: Tensor, count: int) -> Tensor:
@@ -100,32 +102,21 @@ def _turned(tensor: Tensor, count: int) -> Tensor:
     return tensor if dim is None else tensor.flip(dim)
 
 
-def _moved(looking: Looking) -> float:
+def _moved(repeated: ReplacedSamples) -> float:
     """How much outputs change that should only change their positions."""
-    count = looking.count
-    base, turned = looking.outputs(), looking.outputs(lambda t: _turned(t, count))
-    gaps = [distance(a, _turned(b, count)) for a, b in zip(base, turned, strict=False) if a.shape == b.shape]
+    count = repeated.count
+    turned = repeated.outputs(lambda t: _turned(t, count))
+    pairs = zip(repeated.base, turned, strict=False)
+    gaps = [distance(a, _turned(b, count)) for a, b in pairs if a.shape == b.shape]
     return max((gap / size for gap, size in gaps if size > 0), default=0.0)
 
 
-def _place(looking: Looking) -> TapePlace | None:
+def _place(repeated: ReplacedSamples) -> TapePlace | None:
     """The first op that treats a sample by its position: sample 0 first, and the same sample last."""
-    count, call = looking.count, looking.call
-    models = {call.name: call.module}
-
-    def keeping(row: int) -> Any:
-        def keep(tensor: Tensor) -> Tensor | None:
-            dim = sample_dim(tensor, count) if tensor.is_floating_point() else None
-            return None if dim is None else tensor.select(dim, row)
-
-        return keep
-
-    turned = call.changed(lambda t: _turned(t, count))
-    looking.reseed()
-    _, before = taped(models, keeping(0), call.again)
-    looking.reseed()
-    _, after = taped(models, keeping(count - 1), turned.again)
-    return first_difference(before, after, 1e-5)
+    count = repeated.count
+    turned = repeated.call.changed(lambda t: _turned(t, count))
+    last = repeated.of_row(count - 1)
+    return repeated.first_change(repeated.of_row(0), turned.again, keep_other=last, tolerance=1e-5)
 
 
 class _Sizes:
@@ -159,14 +150,12 @@ class _Sizes:
             return lambda _, __, output: shapes.extend((name, list(t.shape)) for t in tensors_in(output))
 
         handles = [m.register_forward_hook(noted(n)) for n, m in self._subject.models.items()]
+        snapshot.seed(SEED)
         try:
-            snapshot.seed(SEED)
-            snapshot.loss(batch)
+            with hooked(*handles):
+                snapshot.loss(batch)
         except Exception as error:  # noqa: BLE001 - the user's code on a batch it was not written for
             return shapes, error
-        finally:
-            for handle in handles:
-                handle.remove()
         return shapes, None
 
     def _stuck(self, whole: list[Any], few: list[Any]) -> dict[str, Any] | None:
@@ -178,14 +167,14 @@ class _Sizes:
         return None
 
     def _failure(self, error: Exception) -> dict[str, Any] | None:
-        told = (str(error).splitlines() or [""])[0]
-        plain = told.lower()
-        if any(w in plain for w in _STATE) or not any(w in plain for w in _SHAPES):
-            raise CannotJudge(f"the step does not run with {self._batch.size} samples: {told[:160]}")
+        message = first_line(error)
+        lower = message.lower()
+        if any(w in lower for w in _STATE) or not any(w in lower for w in _SHAPES):
+            raise CannotJudge(f"the step does not run with {self._batch.size} samples: {message[:160]}")
         file, line = user_frame(error.__traceback__)
         code = _line_of(error, file, line)
         place = {"file": file, "line": line, "op": None, "module": None, "root": None}
-        return {"failed": {"message": told[:200], "code": code}, "place": place, **self._equal()}
+        return {"failed": {"message": message[:200], "code": code}, "place": place, **self._equal()}
 
     def _equal(self) -> dict[str, bool]:
         return {"equal": self._full.size in sizes_taken(self._subject, self._full)}

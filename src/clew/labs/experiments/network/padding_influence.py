@@ -11,19 +11,18 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import padding_of
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.op_tape import TapePlace, first_difference, plain_kernels, taped
-from clew.labs.experiments.tools.sample_leaks import SEED
+from clew.labs.experiments.tools.op_tape import SEED, RepeatedCall, TapePlace, plain_kernels
+from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
     ModelCall,
-    evaluating,
     few_samples,
+    in_mode,
     model_calls,
     sample_dim,
 )
-from clew.measure.nested_tensors import tensors_in
 
 LEAST = 4  # real tokens of a sample: with fewer it is unclear which are read
 LONGEST = 64  # positions that get noise, one by one
@@ -39,30 +38,34 @@ class PaddingInfluence(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(_with_padding(subject))
-        with subject.snapshot(seed=0) as snapshot, evaluating(subject.models.values()), plain_kernels():
-            for call in model_calls(subject, snapshot, batch):
-                shaking = _shaking(call, snapshot)
-                if shaking is not None:
-                    return self._look(shaking, clock)
+        with (
+            subject.snapshot(seed=0) as snapshot,
+            in_mode(subject.models.values(), training=False),
+            plain_kernels(),
+        ):
+            for call in model_calls(snapshot, batch):
+                noisy = _noisy_embedding(call, snapshot)
+                if noisy is not None:
+                    return self._judged(noisy, clock)
         raise CannotJudge("no sample has padding that an embedding reads")
 
-    def _look(self, shaking: _Shaking, clock: Clock) -> Result:
-        if not shaking.base or not shaking.steady():
+    def _judged(self, noisy: _NoisyEmbedding, clock: Clock) -> Result:
+        if not noisy.base or not noisy.steady():
             raise CannotJudge("no reproducible output per sample")
-        padding = shaking.effect(shaking.padding, None)
+        padding = noisy.padding_effect()
         read = []
-        for position in range(shaking.shortest):
-            clock.tick(position / shaking.shortest)
-            read.append(shaking.effect(None, position) > self.rounding)
-        found = padding > self.rounding and sum(read) <= (0 if shaking.by_position else 1)
-        place = shaking.place() if found else None
+        for position in range(noisy.shortest):
+            clock.tick(position / noisy.shortest)
+            read.append(noisy.position_effect(position) > self.rounding)
+        found = padding > self.rounding and sum(read) <= (0 if noisy.by_position else 1)
+        place = noisy.place() if found else None
         return Result(
             {
                 "padding_effect": padding,
                 "positions": len(read),
                 "read": sum(read),
-                "by_position": shaking.by_position,
-                "share": float(shaking.padding.float().mean()),
+                "by_position": noisy.by_position,
+                "share": float(noisy.padding.float().mean()),
                 "place": place.to_json() if place else None,
             }
         )
@@ -72,64 +75,55 @@ def _with_padding(subject: Subject) -> Subject:
     """The subject with samples that have padding at the start; there may be few."""
     batch = subject.batch()
     padded = torch.zeros(batch.size, dtype=torch.bool)
-    for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
+    for tensor, _, dim in batch.entries():
         if dim == 0 and tensor.dim() == 2 and not tensor.is_floating_point() and tensor.dtype != torch.bool:
             padded |= (tensor[:, -1] == tensor[:, -1].mode().values).cpu()  # padding is the usual end
     order = torch.argsort(padded.int(), descending=True, stable=True)
     return replace(subject, batches=[batch.rows(order), *subject.batches[1:]])
 
 
-def _shaking(call: ModelCall, snapshot: StepSnapshot) -> _Shaking | None:
+def _noisy_embedding(call: ModelCall, snapshot: StepSnapshot) -> _NoisyEmbedding | None:
     """The first embedding that reads padding."""
     seen: list[tuple[nn.Embedding, Tensor]] = []
     tables = [m for m in call.module.modules() if isinstance(m, nn.Embedding)]
     handles = [m.register_forward_hook(lambda m, a, _: seen.append((m, a[0]))) for m in tables]
-    try:
+    with hooked(*handles):
         snapshot.seed(SEED)
         call.again()
-    finally:
-        for handle in handles:
-            handle.remove()
     for table, tokens in seen:
         if tokens.dim() != 2 or tokens.shape[1] < LEAST:
             continue
         padding = padding_of(tokens, table.padding_idx)
         rows = padding.any(1) & ((~padding).sum(1) >= LEAST)
         if bool(rows.any()):
-            return _Shaking(snapshot, call, table, padding, rows)
+            return _NoisyEmbedding(snapshot, call, table, padding, rows)
     return None
 
 
-class _Shaking:
+class _NoisyEmbedding(RepeatedCall):
     """One call of a model, repeated with noise on an embedding's output at some positions."""
 
     def __init__(
         self, snapshot: StepSnapshot, call: ModelCall, table: nn.Embedding, padding: Tensor, rows: Tensor
     ) -> None:
-        self._snapshot = snapshot
-        self._call = call
+        super().__init__(snapshot, call)
         self._table = table
         self.padding = padding
         self._rows = rows
         self.shortest = min(int((~padding)[rows].sum(1).min()), LONGEST)
-        self.base = self._outputs(None)
 
     @property
     def by_position(self) -> bool:
         """Whether there is an output for every token."""
         return bool(self.base) and all(self.padding.shape[1] in t.shape[1:] for t in self.base)
 
-    def _outputs(self, places: Tensor | None) -> list[Tensor]:
-        """The model's outputs for the samples with padding."""
-        self._snapshot.seed(SEED)
-        found = [t.detach() for t in tensors_in(self._shaken(places)()) if t.is_floating_point()]
-        count = len(self.padding)
-        dims = [(t, sample_dim(t, count)) for t in found]
+    def outputs(self, places: Tensor | None = None) -> list[Tensor]:
+        """The model's outputs for the samples with padding, with noise at these places."""
+        run = self.call.again if places is None else self._noisy(places)
+        dims = [(t, sample_dim(t, len(self.padding))) for t in self.results(run)]
         return [t.movedim(d, 0)[self._rows] for t, d in dims if d is not None]
 
-    def _shaken(self, places: Tensor | None) -> Callable[[], Any]:
-        if places is None:
-            return self._call.again
+    def _noisy(self, places: Tensor) -> Callable[[], Any]:
         generator = torch.Generator().manual_seed(SEED)
         noise = torch.randn((*places.shape, self._table.embedding_dim), generator=generator)
         noise = (noise * places[..., None].cpu()).to(self.padding.device)
@@ -138,27 +132,26 @@ class _Shaking:
             return output + noise.to(output.dtype) if args[0].shape == places.shape else output
 
         def again() -> Any:
-            handle = self._table.register_forward_hook(hook)
-            try:
-                return self._call.again()
-            finally:
-                handle.remove()
+            with hooked(self._table.register_forward_hook(hook)):
+                return self.call.again()
 
         return again
 
-    def steady(self) -> bool:
-        return all(map(torch.equal, self.base, self._outputs(None)))
+    def padding_effect(self) -> float:
+        """How much noise on the padding changes the outputs of the real tokens (or of the sample)."""
+        return self._effect(self.padding, ~self.padding[self._rows])
 
-    def effect(self, places: Tensor | None, position: int | None) -> float:
-        """How much the outputs of the other real tokens (or of the sample) change, relative to their size."""
-        if places is None:
-            places = torch.zeros_like(self.padding)
-            places[:, position] = True
-        changed = self._outputs(places)
+    def position_effect(self, position: int) -> float:
+        """How much noise on this position changes the outputs of the other real tokens (or of the sample)."""
+        places = torch.zeros_like(self.padding)
+        places[:, position] = True
         watched = ~self.padding[self._rows]
-        if position is not None:
-            watched = watched.clone()
-            watched[:, position] = False
+        watched[:, position] = False
+        return self._effect(places, watched)
+
+    def _effect(self, places: Tensor, watched: Tensor) -> float:
+        """The change of the watched outputs, relative to their size."""
+        changed = self.outputs(places)
         gaps = [self._gap(a, b, watched) for a, b in zip(self.base, changed, strict=True)]
         return max(gaps, default=0.0)
 
@@ -182,10 +175,5 @@ class _Shaking:
                 return tensor.narrow(time, 0, self.shortest)
             return tensor if sample_dim(tensor, count) is not None and length not in tensor.shape else None
 
-        models = {self._call.name: self._call.module}
-        still = self._shaken(torch.zeros_like(self.padding))
-        self._snapshot.seed(SEED)
-        _, before = taped(models, keep, still)
-        self._snapshot.seed(SEED)
-        _, after = taped(models, keep, self._shaken(self.padding))
-        return first_difference(before, after, 1e-6)
+        no_noise = self._noisy(torch.zeros_like(self.padding))  # with the same ops
+        return self.first_change(keep, self._noisy(self.padding), run=no_noise)

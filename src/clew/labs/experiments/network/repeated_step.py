@@ -9,7 +9,8 @@ from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.op_tape import TapeEntry, TapePlace, differ, taped
-from clew.labs.snapshot.plain_state import PlainState
+from clew.labs.snapshot.module_state import PlainState
+from clew.labs.snapshot.op_recorder import UNINITIALISED
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.subject import Subject
@@ -20,7 +21,6 @@ from clew.measure.nested_tensors import tensors_in
 SEED = 2
 MOST = 32  # samples: enough to see a difference
 SAME, OUTSIDE, GENERATOR, KEPT, BACKWARD = "same", "outside", "generator", "kept", "backward"
-_UNSET = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided")  # memory as it was
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,17 @@ class RepeatedStep(Experiment):
     rank = 10
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        whole = subject.batch()
-        batch = whole.rows(range(min(MOST, whole.size))) if whole.size else whole
+        batch = subject.batch().first(MOST)
         with subject.snapshot(seed=SEED) as snapshot:
             tensors, plain = TrainingState.take(list(subject.models.values()), ()), _plain_state(subject)
-            first = _played(subject, snapshot, batch)
+            first = _run_step(snapshot, batch)
             clock.tick(0.3)
             kept = [piece.name for piece in plain.changed() if piece.generator]
             tensors.put()  # running statistics are meant to move on
-            again = _played(subject, snapshot, batch)
+            again = _run_step(snapshot, batch)
         clock.tick(0.6)
         with subject.snapshot(seed=SEED) as snapshot:
-            anew = _played(subject, snapshot, batch)
+            anew = _run_step(snapshot, batch)
         kind, other = _kind(first, again, anew, bool(kept))
         place = _place(first, other) if kind != SAME else None
         return Result(
@@ -57,7 +56,9 @@ class RepeatedStep(Experiment):
 
 
 @dataclass(frozen=True)
-class _Played:
+class _StepRun:
+    """One run of the step."""
+
     loss: float
     gradients: list[Tensor | None]
     entries: list[TapeEntry]
@@ -68,23 +69,25 @@ def _plain_state(subject: Subject) -> PlainState:
     return PlainState.take([*owners, *(o for o in subject.owners if hasattr(o, "__dict__"))])
 
 
-def _played(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> _Played:
+def _run_step(snapshot: StepSnapshot, batch: StepBatch) -> _StepRun:
     """One step, with a fingerprint of every result."""
+    subject = snapshot.subject
     parameters = subject.parameters()
     snapshot.seed(SEED)
-    loss, entries = taped(subject.models, _fingerprint, lambda: _number(subject, snapshot, batch))
+    loss, entries = taped(subject.models, _fingerprint, lambda: _number(snapshot, batch))
     gradients: list[Tensor | None] = []
     if loss.requires_grad and parameters:
         found = snapshot.gradients(loss, parameters)
         gradients = [None if g is None else _fingerprint(g.detach()) for g in found]
-    return _Played(float(loss.detach()), gradients, [e for e in entries if e.place.op not in _UNSET])
+    return _StepRun(float(loss.detach()), gradients, [e for e in entries if e.place.op not in UNINITIALISED])
 
 
-def _number(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> Tensor:
+def _number(snapshot: StepSnapshot, batch: StepBatch) -> Tensor:
     """The loss; if it is not available, perhaps for this very reason, the mean of the model's output."""
+    subject = snapshot.subject
     if subject.step is not None:
         return snapshot.loss(batch)
-    outputs = [t for call in model_calls(subject, snapshot, batch) for t in tensors_in(call.output)]
+    outputs = [t for call in model_calls(snapshot, batch) for t in tensors_in(call.output)]
     means = [t.float().mean() for t in outputs if t.is_floating_point() and t.numel()]
     if not means:
         subject.need_step()
@@ -100,7 +103,7 @@ def _fingerprint(tensor: Tensor) -> Tensor | None:
     return torch.stack([flat.sum(), (flat * weights).sum()])
 
 
-def _kind(first: _Played, again: _Played, anew: _Played, generator: bool) -> tuple[str, _Played]:
+def _kind(first: _StepRun, again: _StepRun, anew: _StepRun, generator: bool) -> tuple[str, _StepRun]:
     if _other(first, anew):
         return (BACKWARD if first.loss == anew.loss and not _place(first, anew) else OUTSIDE), anew
     if _other(first, again):
@@ -108,14 +111,14 @@ def _kind(first: _Played, again: _Played, anew: _Played, generator: bool) -> tup
     return SAME, again
 
 
-def _other(one: _Played, other: _Played) -> bool:
+def _other(one: _StepRun, other: _StepRun) -> bool:
     """Whether two results differ; NaN equals NaN here."""
     if one.loss != other.loss and not (one.loss != one.loss and other.loss != other.loss):
         return True
     return any(differ(a, b) for a, b in zip(one.gradients, other.gradients, strict=False))
 
 
-def _place(one: _Played, other: _Played) -> TapePlace | None:
+def _place(one: _StepRun, other: _StepRun) -> TapePlace | None:
     """The first op with a different result, even if the two runs have different numbers of ops."""
     for a, b in zip(one.entries, other.entries, strict=False):
         if a.place.op != b.place.op:

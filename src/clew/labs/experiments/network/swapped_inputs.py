@@ -6,22 +6,24 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, pstdev
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.short_training import on_finite_steps
 from clew.labs.snapshot.sample_pool import captured, cut
+from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
-Change = Callable[[torch.Generator], Callable[[Tensor], Tensor]]
+Change = Callable[[torch.Generator, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,13 @@ class SwappedInputs(Experiment):
     rows: int = 48  # samples of each batch
     batches: int = 2  # to memorise: the fewer, the sooner it shows
     steps: int = 80  # of training, for each of the two optimizers
-    look: int = 10  # steps between two measurements
+    between: int = 10  # steps from one measurement to the next
     draws: int = 3  # of other inputs, for the spread
     clear: float = 0.05  # of the loss: a gain from the right inputs that counts as an answer
     rate: float = 3e-3  # of Adam, tried where the program's own optimizer shows nothing
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        _ = subject.optimizer  # says why, if there is not just one
+        _ = subject.optimizer  # raises with the reason if there is not exactly one
         batches = self._batches(subject)
         tries: list[dict[str, Any]] = []
         for own in (True, False):
@@ -52,8 +54,7 @@ class SwappedInputs(Experiment):
             if tries[-1]["used"]:
                 break
         lines = [
-            Plot(f"loss while training briefly ({t['optimizer']})", range(len(t["losses"])), t["losses"])
-            for t in tries
+            Plot.of_losses(f"loss while training briefly ({t['optimizer']})", t["losses"]) for t in tries
         ]
         data = {"samples": sum(b.size for b in batches), "tries": tries, "line": list(subject.line)}
         return Result(data, lines)
@@ -80,12 +81,13 @@ class SwappedInputs(Experiment):
         with subject.snapshot(seed=0) as snapshot:
             optimizer = snapshot.optimizer if own else torch.optim.Adam(subject.parameters(), lr=self.rate)
             dependence = [_dependence(snapshot, subject, batches[0])]
-            first = [_loss(snapshot, batches, seed) for seed in range(self.draws)]
-            look: dict[str, Any] = {}
+            first = [_loss(snapshot, subject, batches, seed) for seed in range(self.draws)]
+            last: dict[str, Any] = {}
             losses: list[float] = []
-            while len(losses) < self.steps and not (look and self._used(look, first)):
-                losses += self._train(snapshot, batches, optimizer, clock)
-                look = self._look(snapshot, subject, batches)
+            on_step = on_finite_steps(clock)
+            while len(losses) < self.steps and not (last and self._used(last, first)):
+                losses += snapshot.train(batches, self.between, optimizer=optimizer, on_step=on_step)
+                last = self._measured(snapshot, subject, batches)
             dependence.append(_dependence(snapshot, subject, batches[0]))
         return {
             "optimizer": type(subject.optimizer).__name__ if own else "Adam",
@@ -93,45 +95,24 @@ class SwappedInputs(Experiment):
             "steps": len(losses),
             "losses": losses,
             "first": first,
-            "last": look,
-            "used": self._used(look, first),
+            "last": last,
+            "used": self._used(last, first),
             "given": _largest(d["given"] for d in dependence),  # to the model
             "data": _largest(d["data"] for d in dependence),  # of the batch
             "alike": all(d["alike"] for d in dependence),
         }
 
-    def _train(
-        self, snapshot: StepSnapshot, batches: list[StepBatch], optimizer: Optimizer, clock: Clock
-    ) -> list[float]:
-        def stop(_: int, loss: float) -> bool:
-            clock.tick()
-            if not math.isfinite(loss):
-                raise CannotJudge("the loss became non-finite in a short training")
-            return False
-
-        return snapshot.train(batches, self.look, optimizer=optimizer, on_step=stop)
-
-    def _look(self, snapshot: StepSnapshot, subject: Subject, batches: list[StepBatch]) -> dict[str, Any]:
+    def _measured(self, snapshot: StepSnapshot, subject: Subject, batches: list[StepBatch]) -> dict[str, Any]:
         """The loss with the right inputs and with others, under the same random numbers."""
-        real = [_loss(snapshot, batches, seed) for seed in range(self.draws)]
+        changes = {"real": None, "others": other_samples, "noise": noise}
         return {
-            "real": real,
-            "others": self._losses(snapshot, subject, batches, other_samples),
-            "noise": self._losses(snapshot, subject, batches, noise),
+            name: [_loss(snapshot, subject, batches, seed, change) for seed in range(self.draws)]
+            for name, change in changes.items()
         }
 
-    def _losses(
-        self, snapshot: StepSnapshot, subject: Subject, batches: list[StepBatch], change: Change
-    ) -> list[float]:
-        found = []
-        for seed in range(self.draws):
-            generator = torch.Generator().manual_seed(seed)
-            found.append(_loss(snapshot, batches, seed, subject, change(generator)))
-        return found
-
-    def _used(self, look: dict[str, Any], first: list[float]) -> bool:
+    def _used(self, last: dict[str, Any], first: list[float]) -> bool:
         """Clearly used: the gain is far above the spread of the draws, and a sizeable part of the loss."""
-        real, worse = look["real"], max((look["others"], look["noise"]), key=fmean)
+        real, worse = last["real"], max((last["others"], last["noise"]), key=fmean)
         spread = math.hypot(pstdev(real), pstdev(worse))
         scale = max(abs(fmean(real)), abs(fmean(first)))
         return fmean(worse) - fmean(real) > max(4 * spread, self.clear * scale)
@@ -139,18 +120,19 @@ class SwappedInputs(Experiment):
 
 def _loss(
     snapshot: StepSnapshot,
+    subject: Subject,
     batches: Sequence[StepBatch],
     seed: int,
-    subject: Subject | None = None,
-    change: Callable[[Tensor], Tensor] | None = None,
+    change: Change | None = None,
 ) -> float:
     """The mean over the batches, with the models' inputs changed if requested."""
     snapshot.seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     losses = []
     for batch in batches:
         with contextlib.ExitStack() as stack:
-            if subject is not None and change is not None:
-                stack.enter_context(inputs_replaced(subject, batch.size, change))
+            if change is not None:
+                stack.enter_context(inputs_replaced(subject, batch.size, partial(change, generator)))
             losses.append(float(snapshot.loss(batch).detach()))
     return fmean(losses)
 
@@ -159,15 +141,16 @@ def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> d
     """How much the models' outputs change with their inputs, and with the data of the batch."""
     plain = _outputs(snapshot, batch)
     generator = torch.Generator().manual_seed(0)
-    with inputs_replaced(subject, batch.size, drawn_samples(generator)) as note:
+    with inputs_replaced(subject, batch.size, partial(drawn_samples, generator)) as note:
         given = _outputs(snapshot, batch)
-    pure = any(role == INPUT and dim is not None for role, dim in zip(batch.roles, batch.dims, strict=True))
-    exchange = drawn_samples(generator)
-    moved = batch.map_tensors(
-        lambda t, role, dim: (
-            t if role != INPUT or dim is None else exchange(t.movedim(dim, 0)).movedim(0, dim)
-        )
-    )
+    pure = any(role == INPUT and dim is not None for _, role, dim in batch.entries())
+
+    def exchanged(tensor: Tensor, role: str, dim: int | None) -> Tensor:
+        if role != INPUT or dim is None:
+            return tensor
+        return drawn_samples(generator, tensor.movedim(dim, 0)).movedim(0, dim)
+
+    moved = batch.map_tensors(exchanged)
     return {
         "given": _change(plain, given) if note.changed else None,
         "data": _change(plain, _outputs(snapshot, moved)) if pure else None,
@@ -178,7 +161,8 @@ def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> d
 def _outputs(snapshot: StepSnapshot, batch: StepBatch) -> list[Tensor]:
     snapshot.seed(0)
     seen = snapshot.observe(batch)
-    return [*numbers_in([output for _, output in seen.outputs]), seen.loss.detach().float()]
+    outputs = [t for t in tensors_in([output for _, output in seen.outputs]) if t.is_floating_point()]
+    return [t.detach().float() for t in (*outputs, seen.loss)]
 
 
 def _change(before: list[Tensor], after: list[Tensor]) -> float | None:
@@ -224,11 +208,8 @@ def inputs_replaced(subject: Subject, size: int, change: Callable[[Tensor], Tens
         return map_tensors(args, replace), map_tensors(kwargs, replace)
 
     handles = [m.register_forward_pre_hook(before, with_kwargs=True) for m in subject.models.values()]
-    try:
+    with hooked(*handles):
         yield note
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _by_sample(tensor: Tensor, size: int) -> int | None:
@@ -236,40 +217,22 @@ def _by_sample(tensor: Tensor, size: int) -> int | None:
     return next((d for d in range(min(tensor.dim(), 2)) if tensor.shape[d] == size), None)
 
 
-def other_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
+def other_samples(generator: torch.Generator, tensor: Tensor) -> Tensor:
     """The inputs of other samples of the batch: each tensor in its own order."""
-
-    def change(tensor: Tensor) -> Tensor:
-        return tensor[torch.randperm(len(tensor), generator=generator).to(tensor.device)]
-
-    return change
+    return tensor[torch.randperm(len(tensor), generator=generator).to(tensor.device)]
 
 
-def drawn_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
+def drawn_samples(generator: torch.Generator, tensor: Tensor) -> Tensor:
     """Samples drawn from the batch with replacement, so that a mean over the batch changes too."""
-
-    def change(tensor: Tensor) -> Tensor:
-        drawn = torch.randint(len(tensor), (len(tensor),), generator=generator)
-        return tensor[drawn.to(tensor.device)]
-
-    return change
+    drawn = torch.randint(len(tensor), (len(tensor),), generator=generator)
+    return tensor[drawn.to(tensor.device)]
 
 
-def noise(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
+def noise(generator: torch.Generator, tensor: Tensor) -> Tensor:
     """Random inputs of the same statistics: every position takes its values from newly drawn samples.
 
     Unlike normal noise this suits numbers, categories, tokens and masks alike.
     """
-
-    def change(tensor: Tensor) -> Tensor:
-        flat = tensor.reshape(len(tensor), -1)
-        order = torch.rand(flat.shape, generator=generator).argsort(0).to(tensor.device)
-        return flat.gather(0, order).reshape(tensor.shape)
-
-    return change
-
-
-def numbers_in(outputs: Any) -> list[Tensor]:
-    """The floating-point tensors in a model's output, detached."""
-    leaves = tensors_in(outputs)
-    return [leaf.detach().float() for leaf in leaves if leaf.is_floating_point()]
+    flat = tensor.reshape(len(tensor), -1)
+    order = torch.rand(flat.shape, generator=generator).argsort(0).to(tensor.device)
+    return flat.gather(0, order).reshape(tensor.shape)

@@ -45,9 +45,9 @@ class Doubling(TorchFunctionMode):
         if name in _CASTS and args and isinstance(args[0], Tensor):
             return args[0].double()
         if name.endswith("_") or name in _WRITES:
-            cast = _doubled if not args or not _is_low(args[0]) else _like(args[0])
+            cast = doubled if not args or not _is_low(args[0]) else _like(args[0])
             return func(*args[:1], *map_tensors(args[1:], cast), **map_tensors(kwargs, cast))
-        return func(*map_tensors(args, _doubled), **map_tensors(kwargs, _doubled))
+        return func(*map_tensors(args, doubled), **map_tensors(kwargs, doubled))
 
     def _note(self, func: Any, name: str, args: Any) -> None:
         tracked = args and isinstance(args[0], Tensor) and args[0].requires_grad
@@ -58,7 +58,8 @@ class Doubling(TorchFunctionMode):
                 self.stops[what, line_now()] = None
 
 
-def _doubled(value: Any) -> Any:
+def doubled(value: Any) -> Any:
+    """The same tensor or dtype in double precision."""
     if isinstance(value, Tensor):
         return value.double() if value.dtype in _LOW else value
     return torch.float64 if isinstance(value, torch.dtype) and value in _LOW else value
@@ -74,7 +75,7 @@ def _like(target: Tensor) -> Callable[[Any], Any]:
 
 
 def doubled_batch(batch: StepBatch) -> StepBatch:
-    return batch.map((INPUT, TARGET, BOTH, OTHER), _doubled)
+    return batch.map((INPUT, TARGET, BOTH, OTHER), doubled)
 
 
 @contextlib.contextmanager

@@ -1,20 +1,21 @@
-"""The lowest loss that is possible, and the lowest that is possible without using the input.
+"""Measures the loss, the lowest that is possible, and the lowest that is possible without using the input.
 
-Both come from torch's loss function itself, with the user's options: for the prediction that fits
+Both bounds come from torch's loss function itself, with the user's options: for the prediction that fits
 the targets best, and for the one best constant prediction.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clew.labs.snapshot.step_snapshot import LossCall
+from clew.labs.snapshot.step_batch import StepBatch
+from clew.labs.snapshot.step_snapshot import LossCall, StepSnapshot
 
 TINY = 1e-6  # smaller shares are too small for a logarithm
 INDICES = ("cross_entropy", "nll_loss")
@@ -23,28 +24,76 @@ DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Of all calls in one step together; None where a kind of loss has no known bound."""
+class MeasuredLoss:
+    """The user's loss of a batch at one moment, and how low it could be; None where that is not known."""
 
-    value: float  # that they had
-    floor: float | None
-    constant: float | None  # of the best answer that ignores the input
-    accuracy: float | None  # share of right answers, for classes
+    loss: float
+    known: float | None = None  # the part that torch's loss functions made
+    floor: float | None = None  # of that part
+    constant: float | None = None  # of that part, for the best answer that ignores the input
+    accuracy: float | None = None  # share of right answers, for classes
 
 
-def bounds(calls: Sequence[LossCall]) -> Bounds | None:
-    """None if no torch loss function was called, or one that does not return a single number."""
-    values = [c.result for c in calls if isinstance(c.result, Tensor) and c.result.numel() == 1]
-    if not calls or len(values) < len(calls):
-        return None
+def measured(snapshot: StepSnapshot, batch: StepBatch, seed: int = 0) -> MeasuredLoss:
+    """Bounds are known only if torch's loss functions were called, and each returned a single number."""
+    snapshot.seed(seed)
+    seen = snapshot.observe(batch)
+    loss = float(seen.loss.detach())
+    results = [c.result for c in seen.calls if isinstance(c.result, Tensor) and c.result.numel() == 1]
+    if not seen.calls or len(results) < len(seen.calls):
+        return MeasuredLoss(loss)
     with torch.no_grad():
-        known = [(_floor(c), _constant(c), _accuracy(c)) for c in calls]
-    return Bounds(
-        float(sum(float(v.detach()) for v in values)),
-        _total([k[0] for k in known]),
-        _total([k[1] for k in known]),
-        _mean([k[2] for k in known]),
-    )
+        return MeasuredLoss(
+            loss,
+            sum(float(result.detach()) for result in results),
+            _total([_asked(call, _ideal(call)) for call in seen.calls]),
+            _total([_asked(call, _best_constant(call)) for call in seen.calls]),
+            _mean([_accuracy(call) for call in seen.calls]),
+        )
+
+
+def mean_loss(snapshot: StepSnapshot, batches: Sequence[StepBatch]) -> float:
+    """The mean loss of the batches, with fixed random numbers: only a training in between changes it."""
+    return sum(measured(snapshot, batch, seed=99).loss for batch in batches) / len(batches)
+
+
+@dataclass(frozen=True)
+class LossRange:
+    """The range of a loss: `floor` is the lowest possible, `constant` is reached without the input."""
+
+    floor: float | None
+    constant: float | None
+
+    @classmethod
+    def between(cls, first: MeasuredLoss, last: MeasuredLoss) -> LossRange:
+        """Known if the user's loss is the known part times a number in both measurements."""
+        ratios = [x.loss / x.known for x in (first, last) if x.known]
+        same = len(ratios) == 2 and math.isclose(*ratios, rel_tol=1e-3) and ratios[0] > 0
+        if not same or first.floor is None:
+            return cls(None, None)
+        constant = None if first.constant is None else first.constant * ratios[0]
+        return cls(first.floor * ratios[0], constant)
+
+    @property
+    def lowest(self) -> float:
+        return 0.0 if self.floor is None else self.floor
+
+    def reference(self, start: float) -> float:
+        """The start of the way: the constant prediction's loss, unless that is the answer already."""
+        if self.constant is not None and self.constant - self.lowest > 1e-2 * abs(start):
+            return min(start, self.constant)
+        return start
+
+    def at(self, share: float, start: float) -> float:
+        """The loss at which this share of the way is left."""
+        return self.lowest + share * max(self.reference(start) - self.lowest, 0.0)
+
+    def remaining(self, start: float, end: float) -> float:
+        """The share of the way that is left; infinite if training diverged."""
+        if not math.isfinite(end):
+            return math.inf
+        way = self.reference(start) - self.lowest
+        return (end - self.lowest) / way if way > 1e-3 else 0.0  # 0: it started at the answer
 
 
 def classes_of(call: LossCall) -> int | None:
@@ -64,18 +113,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _floor(call: LossCall) -> float | None:
-    ideal = _ideal(call)
-    return None if ideal is None else _asked(call, ideal)
-
-
-def _constant(call: LossCall) -> float | None:
-    ideal = _best_constant(call)
-    return None if ideal is None else _asked(call, ideal)
-
-
-def _asked(call: LossCall, prediction: Tensor) -> float | None:
+def _asked(call: LossCall, prediction: Tensor | None) -> float | None:
     """The user's own call with another prediction."""
+    if prediction is None:
+        return None
     options = {k: v for k, v in call.options.items() if v is not None}
     with torch.autocast(call.prediction.device.type, enabled=False):
         try:
@@ -161,11 +202,12 @@ def _accuracy(call: LossCall) -> float | None:
         counted = target != int(call.options.get("ignore_index", -100))
         right = prediction.argmax(1 if prediction.dim() > 1 else 0) == target
         return float(right[counted].float().mean()) if bool(counted.any()) else None
-    if call.kind in BINARY and target.shape == prediction.shape and _is_two_valued(target):
+    if call.kind in BINARY and target.shape == prediction.shape and zeros_and_ones(target):
         threshold = 0.5 if call.kind == "binary_cross_entropy" else 0.0
         return float(((prediction > threshold) == (target > 0.5)).float().mean())
     return None
 
 
-def _is_two_valued(target: Any) -> bool:
-    return bool(((target == 0) | (target == 1)).all())
+def zeros_and_ones(values: Tensor) -> bool:
+    """Whether these are the targets of yes-or-no questions."""
+    return bool(((values == 0) | (values == 1)).all())

@@ -5,21 +5,25 @@ Two tapes of the same forward with something changed show where the change first
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from clew.labs.snapshot.op_names import op_name
-from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
+from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder, op_name
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line, line_now
+from clew.measure.nested_tensors import tensors_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from clew.labs.snapshot.step_snapshot import StepSnapshot
+    from clew.labs.snapshot.users_step.model_calls import ModelCall
 
+SEED = 11  # of repeated calls
+Keep = Callable[[Tensor], Tensor | None]  # what is compared of a result
 _WRITTEN = {
     "_unsafe_view": "reshape",
     "_reshape_alias": "reshape",
@@ -53,7 +57,7 @@ class TapeEntry:
 class Tape(OpRecorder):
     """Records the ops that run inside it; `keep` extracts from a result what is to be compared."""
 
-    def __init__(self, models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None]) -> None:
+    def __init__(self, models: Mapping[str, nn.Module], keep: Keep) -> None:
         super().__init__()
         self.entries: list[TapeEntry] = []
         self._keep = keep
@@ -88,9 +92,7 @@ def plain_kernels() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-def taped(
-    models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None], run: Callable[[], Any]
-) -> tuple[Any, list[TapeEntry]]:
+def taped(models: Mapping[str, nn.Module], keep: Keep, run: Callable[[], Any]) -> tuple[Any, list[TapeEntry]]:
     """The result of `run`, and its ops."""
     tape = Tape(models, keep)
     with plain_kernels(), tape:
@@ -99,6 +101,51 @@ def taped(
 
 
 BOUNDARIES.add(taped.__code__)  # the program's lines further down the stack are not the model's
+
+
+class RepeatedCall:
+    """One model call, repeated with the same random numbers; subclasses say which outputs are compared."""
+
+    def __init__(self, snapshot: StepSnapshot, call: ModelCall) -> None:
+        self._snapshot = snapshot
+        self.call = call
+
+    @cached_property
+    def base(self) -> list[Tensor]:
+        """The outputs of the call as it was."""
+        return self.outputs()
+
+    def outputs(self) -> list[Tensor]:
+        return self.results(self.call.again)
+
+    def results(self, run: Callable[[], Any], seed: int = SEED) -> list[Tensor]:
+        """The floating-point tensors that this returns."""
+        self._snapshot.seed(seed)
+        with plain_kernels():
+            return [t.detach() for t in tensors_in(run()) if t.is_floating_point()]
+
+    def steady(self) -> bool:
+        """Whether the same call gives the same result twice."""
+        again = self.outputs()
+        return len(again) == len(self.base) and all(map(torch.equal, self.base, again))
+
+    def first_change(
+        self,
+        keep: Keep,
+        other: Callable[[], Any],
+        *,
+        run: Callable[[], Any] | None = None,
+        keep_other: Keep | None = None,
+        tolerance: float = 1e-6,
+    ) -> TapePlace | None:
+        """The first op whose result, or what is kept of it, differs between `run` (the call) and `other`."""
+        before = self._taped(keep, run or self.call.again)
+        after = self._taped(keep_other or keep, other)
+        return first_difference(before, after, tolerance)
+
+    def _taped(self, keep: Keep, run: Callable[[], Any]) -> list[TapeEntry]:
+        self._snapshot.seed(SEED)
+        return taped({self.call.name: self.call.module}, keep, run)[1]
 
 
 def first_difference(
@@ -132,3 +179,11 @@ def distance(one: Tensor, other: Tensor) -> tuple[float, float]:
         return 0.0, 0.0
     gap = float((a - b)[fine].abs().max())
     return gap, float(torch.maximum(a[fine].abs(), b[fine].abs()).max())
+
+
+def relative_change(one: Tensor, other: Tensor, whole: Tensor) -> float:
+    """The largest difference of two tensors, relative to the size of the tensor that `one` is part of."""
+    if one.shape != other.shape or not one.numel():
+        return 0.0
+    size = float(whole.to(torch.float64).abs().nan_to_num().max())
+    return distance(one, other)[0] / size if size > 0 else 0.0

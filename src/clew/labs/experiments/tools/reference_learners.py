@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
+from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.time_limit import CannotJudge
 
 MOST_FEATURES = 1024  # of an input; more are averaged or left out
@@ -68,11 +69,11 @@ class Learner:
         return self.weights @ columns
 
 
-def learners(data: Tensor, seed: int = 0) -> list[Learner]:
+def learners(data: Tensor) -> list[Learner]:
     """Fitted to the features; the labels come later."""
     if data.shape[1] == 0:
         raise CannotJudge("all inputs are the same")
-    fold = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed)) % FOLDS
+    fold = random_order(len(data)) % FOLDS
     product = data @ data.T / data.shape[1]
     square = product.diagonal()
     distance = (square[:, None] + square[None] - 2 * product).clamp(min=0)
@@ -122,9 +123,9 @@ class Score:
         return float((self.real - null.mean()) / null.std().clamp(min=1e-12))
 
 
-def scores(fitted: Sequence[Learner], columns: Tensor, permutations: int, seed: int = 0) -> list[Score]:
+def scores(fitted: Sequence[Learner], columns: Tensor, permutations: int) -> list[Score]:
     """Correlation of prediction and label, over all columns; the labels permuted for comparison."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     orders = [torch.randperm(len(columns), generator=generator) for _ in range(permutations)]
     centred = columns - columns.mean(0)
     found = []

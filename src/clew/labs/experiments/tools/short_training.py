@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.overrides import TorchFunctionMode
 
-from clew.labs.experiments.tools.loss_bounds import bounds
+from clew.labs.experiments.tools.loss_bounds import MeasuredLoss, measured
 from clew.labs.snapshot.step_batch import StepBatch, joined
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
@@ -62,45 +63,6 @@ class TrainingSetting:
         return f"{kind}, lr {rate:.3g}"
 
 
-@dataclass(frozen=True)
-class TrainingOutcome:
-    """The user's loss of a batch at one moment, and how low it could be."""
-
-    loss: float
-    known: float | None = None  # the part that torch's loss functions made
-    floor: float | None = None  # of that part
-    constant: float | None = None  # of that part, for the best answer that ignores the input
-    accuracy: float | None = None
-
-
-def look(snapshot: StepSnapshot, batch: StepBatch, seed: int = 0) -> TrainingOutcome:
-    snapshot.seed(seed)
-    seen = snapshot.observe(batch)
-    loss = float(seen.loss.detach())
-    found = bounds(seen.calls)
-    if found is None:
-        return TrainingOutcome(loss)
-    return TrainingOutcome(loss, found.value, found.floor, found.constant, found.accuracy)
-
-
-@dataclass(frozen=True)
-class TrainingScale:
-    """The range of the loss: `floor` is the lowest possible, `constant` is reached without the input."""
-
-    floor: float | None
-    constant: float | None
-
-
-def scale(first: TrainingOutcome, last: TrainingOutcome) -> TrainingScale:
-    """In units of the user's loss, if that is the known part times a number in both observations."""
-    ratios = [x.loss / x.known for x in (first, last) if x.known]
-    same = len(ratios) == 2 and math.isclose(*ratios, rel_tol=1e-3) and ratios[0] > 0
-    if not same or first.floor is None:
-        return TrainingScale(None, None)
-    constant = None if first.constant is None else first.constant * ratios[0]
-    return TrainingScale(first.floor * ratios[0], constant)
-
-
 def trained(optimizer: Optimizer) -> list[Tensor]:
     """What the optimizer may change."""
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
@@ -111,7 +73,7 @@ def few(subject: Subject, most: int) -> StepBatch:
     batch = subject.batch()
     if batch.size <= most:
         return batch
-    small = batch.rows(range(most))
+    small = batch.first(most)
     with subject.snapshot() as snapshot, contextlib.suppress(Exception):
         if math.isfinite(float(snapshot.loss(small).detach())):
             return small
@@ -127,15 +89,13 @@ def many(subject: Subject, most: int) -> StepBatch:
             break
         taken.append(batch)
     with subject.snapshot() as snapshot, contextlib.suppress(Exception):
-        whole = joined(taken)
-        whole = whole if whole.size <= most else whole.rows(range(most))
+        whole = joined(taken).first(most)
         if math.isfinite(float(snapshot.loss(whole).detach())):
             return whole
     return first
 
 
 def train(
-    subject: Subject,
     snapshot: StepSnapshot,
     batches: Sequence[StepBatch],
     steps: int,
@@ -158,8 +118,45 @@ def train(
         return not math.isfinite(loss) or (until is not None and until(loss))
 
     snapshot.seed(seed)
-    with setting.around(subject):
+    with setting.around(snapshot.subject):
         return snapshot.train(batches, steps, optimizer=optimizer, on_step=on_step)
+
+
+def train_until(
+    subject: Subject,
+    batch: StepBatch,
+    steps: int,
+    setting: TrainingSetting,
+    clock: Clock,
+    low: Callable[[MeasuredLoss], float],
+) -> tuple[MeasuredLoss, MeasuredLoss, list[float]]:
+    """Train on one batch until its loss is low enough: the loss before, the loss after, and all losses."""
+    with subject.snapshot() as snapshot, setting.around(subject):
+        first, last = measured(snapshot, batch), MeasuredLoss(math.inf)
+        wanted = low(first)
+        losses = train(snapshot, [batch], steps, setting, clock, until=lambda v: v <= wanted)
+        with contextlib.suppress(ArithmeticError):
+            last = measured(snapshot, batch) if math.isfinite(losses[-1]) else last
+    return first, last, losses
+
+
+def on_finite_steps(clock: Clock, seconds: float = math.inf) -> Callable[[int, float], bool]:
+    """For `StepSnapshot.train`: ends it after this time; raises CannotJudge if the loss is non-finite."""
+    until = time.monotonic() + seconds
+
+    def on_step(_: int, loss: float) -> bool:
+        clock.tick()
+        if not math.isfinite(loss):
+            raise CannotJudge("the loss became non-finite in a short training")
+        return time.monotonic() > until
+
+    return on_step
+
+
+def must_be_finite(start: float) -> None:
+    """Raise CannotJudge if training can't start from this loss."""
+    if not math.isfinite(start):
+        raise CannotJudge("the loss is non-finite before the first step")
 
 
 # -- dropout --
@@ -168,7 +165,8 @@ def train(
 @contextlib.contextmanager
 def without_dropout(subject: Subject) -> Iterator[None]:
     """No dropout, in layers or in functions."""
-    before = [(m, name, getattr(m, name)) for m in _modules(subject) for name in _settings(m)]
+    modules = [module for root in subject.models.values() for module in root.modules()]
+    before = [(m, name, getattr(m, name)) for m in modules for name in _settings(m)]
     for module, name, _ in before:
         setattr(module, name, 0.0)
     try:
@@ -179,8 +177,9 @@ def without_dropout(subject: Subject) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def dropouts(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[tuple[str, float]]:
+def dropouts(snapshot: StepSnapshot, batch: StepBatch) -> list[tuple[str, float]]:
     """Where values are dropped in training, and their share; also detects functional dropout."""
+    subject = snapshot.subject
     found = [
         (name, float(getattr(m, setting)))
         for root in subject.models.values()
@@ -196,11 +195,6 @@ def dropouts(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list
     return [(name, p) for name, p in found if p > 0]
 
 
-def _modules(subject: Subject) -> Iterator[nn.Module]:
-    for root in subject.models.values():
-        yield from root.modules()
-
-
 def _settings(module: nn.Module) -> tuple[str, ...]:
     """Names of the attributes that say which share is dropped."""
     if isinstance(module, nn.modules.dropout._DropoutNd):
@@ -209,7 +203,7 @@ def _settings(module: nn.Module) -> tuple[str, ...]:
 
 
 class _NoDropout(TorchFunctionMode):
-    """Torch functions that drop values keep them."""
+    """Makes torch's functions keep the values that they would drop."""
 
     def __init__(self) -> None:
         super().__init__()

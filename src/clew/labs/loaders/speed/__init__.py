@@ -6,9 +6,7 @@ Enter at `speed_measurement.py`. May import: records, hooks, labs.snapshot, labs
   save
 - `field_sizes`: the size of each field of a sample in bytes, and the smallest dtype that can store its
   values
-- `hot_lines`: the user's lines on which reading samples spends its time, found by sampling Python's stack
 - `loader_rate`: measures the samples per second of a loader, alone or alternating with training steps
-- `read_functions`: functions known to read or decode files: their time is measured separately
 - `speed_measurement`: measures a loader: how fast it is, what is slow, how large its data is, and what
   would be faster
 - `stage_times`: times each stage of a sample in one process: reading, decoding, every transform, collate

@@ -67,8 +67,8 @@ def _array(value: Any) -> Array | None:
     if isinstance(value, Tensor):
         if value.layout is not torch.strided or value.is_quantized or value.is_complex():
             return None
-        held = value.detach().cpu()
-        return np.asarray(held.float() if held.dtype == torch.bfloat16 else held)
+        tensor = value.detach().cpu()
+        return np.asarray(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
     return value if isinstance(value, np.ndarray) and value.dtype.kind in "buif" else None
 
 
@@ -204,7 +204,7 @@ def _inside(array: Array, lengths: Array, value: float) -> int:
     return int((_is_value(array, value) & before).sum())
 
 
-# -- what it amounts to --
+# -- totals --
 
 
 def _summed(name: str, axis: int, how: str, rows: Sequence[_Row]) -> Padding:
@@ -212,22 +212,23 @@ def _summed(name: str, axis: int, how: str, rows: Sequence[_Row]) -> Padding:
     shares = [1 - sum(row.lengths) / (len(row.lengths) * row.padded) for row in rows if row.padded]
     now = _waste(rows)
     longest = _waste([_Row(row.lengths, max(row.lengths)) for row in rows])
+    batch = round(median(len(row.lengths) for row in rows))
     return Padding(
-        name,
-        axis,
-        how,
-        len(rows),
-        len(lengths),
-        now,
-        min(shares, default=0.0),
-        max(shares, default=0.0),
-        min(longest, now),
-        min(bucketed(lengths, round(median(len(row.lengths) for row in rows))), longest, now),
-        min(lengths),
-        float(median(lengths)),
-        float(np.quantile(lengths, 0.95)),
-        max(lengths),
-        float(median(row.padded for row in rows)),
+        field=name,
+        axis=axis,
+        how=how,
+        batches=len(rows),
+        samples=len(lengths),
+        share=now,
+        low=min(shares, default=0.0),
+        high=max(shares, default=0.0),
+        longest=min(longest, now),
+        bucketed=min(bucketed(lengths, batch), longest, now),
+        shortest_length=min(lengths),
+        median_length=float(median(lengths)),
+        p95_length=float(np.quantile(lengths, 0.95)),
+        longest_length=max(lengths),
+        padded_to=float(median(row.padded for row in rows)),
     )
 
 

@@ -39,7 +39,7 @@ class _Seen:
     array: bool = False
 
 
-class Weighing:
+class FieldSizes:
     """Measures samples one by one; keeps only numbers about them."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Weighing:
             seen.array = False if values is None else seen.array
             return size
         seen.array = True
-        _look(seen, values)
+        _observe(seen, values)
         return size
 
     def result(self, workers: int = 0, notes: Sequence[str] = ()) -> Sizes:
@@ -136,7 +136,7 @@ def _values(value: Any) -> Any:
     return None
 
 
-def _look(seen: _Seen, values: Any) -> None:
+def _observe(seen: _Seen, values: Any) -> None:
     if values.dtype.kind == "f":
         if not bool(np.isfinite(values).all()):
             seen.finite = False

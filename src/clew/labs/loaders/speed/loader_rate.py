@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.utils._pytree import tree_leaves
-from torch.utils.data import DataLoader
 
-from clew.labs.loaders.pipeline import ITERABLE, MAP, CannotRead, Pipeline
+from clew.labs.loaders.pipeline import ITERABLE, MAP, Pipeline
+from clew.labs.loaders.user_errors import worker_error_line
 from clew.measure.nested_tensors import tensors_in
+from clew.records.errors import CannotRead
 from clew.records.loader_speed import Rate
 
 STRETCHES = 8  # into which the time is divided for the spread
@@ -128,24 +129,14 @@ def new_loader(pipeline: Pipeline, setting: LoaderSetting) -> tuple[Any, Endless
     """The program's settings except workers and prefetching; across epochs, where it has indices."""
     if pipeline.kind not in (MAP, ITERABLE):
         raise CannotRead("no loader can be started a second time")
-    if pipeline.kind == ITERABLE and pipeline.note:
-        raise CannotRead(f"{pipeline.note}: reading it again would take samples away from training")
-    original = pipeline.loader
-    loader = _made_up(pipeline) if original is None else pipeline.bare_loader(**_settings(original, setting))
-    if original is None:
-        vars(loader).update(_settings(loader, setting))
+    pipeline.require_copy()
+    loader = pipeline.bare_loader(**_settings(pipeline.loader, setting))
     if pipeline.kind == ITERABLE:
         return loader, None
     name = "batch_sampler" if loader.batch_sampler is not None else "sampler"
     endless = Endless(getattr(loader, name))
     vars(loader)[name] = endless
     return loader, endless if name == "batch_sampler" else None
-
-
-def _made_up(pipeline: Pipeline) -> Any:
-    """For a dataset that was given without a loader."""
-    dataset, collate, _, _ = pipeline.parts()
-    return DataLoader(dataset, batch_size=pipeline.batch_size or 1, collate_fn=collate)
 
 
 def _settings(loader: Any, setting: LoaderSetting) -> dict[str, Any]:
@@ -156,7 +147,6 @@ def _settings(loader: Any, setting: LoaderSetting) -> dict[str, Any]:
         "pin_memory": bool(getattr(loader, "pin_memory", False)) and has_accelerator(),
         "_DataLoader__multiprocessing_context": getattr(loader, "multiprocessing_context", None),
         "check_worker_number_rationality": _no_warning,
-        "_iterator": None,
     }
 
 
@@ -176,119 +166,110 @@ def deliver(
     *,
     work: Callable[[], Any] | None = None,
     keep: int = 0,
-    look: Callable[[Any], float | None] | None = None,
+    at_end: Callable[[Any], float | None] | None = None,
 ) -> DeliveryRate:
-    """Run the loader for about this long; `work` is done with every batch, `look` is called at the end.
+    """Run the loader for about this long; `work` is done with every batch, `at_end` is called at the end.
 
     Batches that raise are counted, and it continues. Raises what starting the loader raises.
     """
-    loader, endless = new_loader(pipeline, setting)
-    found, course = DeliveryRate(together=max(setting.workers, 1)), _Course(loader, endless)
-    began = perf_counter()
+    course = _Course(*new_loader(pipeline, setting), setting.workers, keep, work)
     try:
         course.begin()
-        _warm_up(course, found, setting, seconds, keep, work)
-        found.startup = course.startup
-        began = perf_counter()
-        while not _enough(found, perf_counter() - began, seconds) and course.going:
-            mark = _one(course, found, keep, work)
-            if mark is not None and not mark.first:
-                found.marks.append(mark)
-        if look is not None:
-            found.memory = look(course.iterator)
+        course.warm_up(seconds)
+        course.measure(seconds)
+        if at_end is not None:
+            course.found.memory = at_end(course.iterator)
     finally:
         course.end()
-    return found
-
-
-def _enough(found: DeliveryRate, spent: float, seconds: float) -> bool:
-    if found.failed > MOST_FAILED or spent >= 3 * seconds:
-        return True
-    return found.seconds >= seconds and (len(found.marks) >= 3 or found.seconds >= 2 * seconds)
-
-
-def _warm_up(
-    course: _Course, found: DeliveryRate, setting: LoaderSetting, seconds: float, keep: int, work: Any
-) -> None:
-    """Run until every worker has delivered twice, or a third of the time is over. A first batch that takes
-    longer than the whole time is measured: a second one would take as long again."""
-    began, batches = perf_counter(), 0
-    while batches < max(2 * setting.workers, 1) and course.going and found.failed <= MOST_FAILED:
-        mark = _one(course, found, keep, work)
-        batches += mark is not None
-        if mark is not None and mark.whole > 2 * seconds and not setting.workers:
-            found.marks.append(mark)
-        if batches and perf_counter() - began - course.startup > WARM_UP * seconds:
-            return
-
-
-def _one(course: _Course, found: DeliveryRate, keep: int, work: Any) -> RateMark | None:
-    """The next batch, and the work on it; None if there was none this time."""
-    asked = perf_counter()
-    try:
-        batch, samples, first = course.next()
-    except StopIteration:
-        return None
-    except Exception as error:  # noqa: BLE001 - one of the user's batches fails; continue with the others
-        found.failed += 1
-        found.error = described(error)
-        return None
-    waited = perf_counter() - asked
-    if len(found.kept) < keep and found.kept_bytes < MOST_KEPT:
-        found.kept.append(batch)
-        found.kept_bytes += tensors_bytes(batch)
-    if work is not None:
-        work()
-    return RateMark(samples, waited, perf_counter() - asked, first)
-
-
-def described(error: Exception) -> str:
-    """Its kind and message in one line; a worker's exception carries its whole stack as its message."""
-    kind, lines = type(error).__name__, [line for line in str(error).splitlines() if line.strip()]
-    said = lines[-1].strip()[:200] if lines else ""
-    return said if said.startswith(f"{kind}:") else f"{kind}: {said}"
+    return course.found
 
 
 class _Course:
-    """The iterator of a loader, and those that follow when it is at its end."""
+    """Iterates a loader, again when it has ended, and records what it delivers."""
 
-    def __init__(self, loader: Any, endless: Endless | None) -> None:
+    def __init__(
+        self, loader: Any, endless: Endless | None, workers: int, keep: int, work: Callable[[], Any] | None
+    ) -> None:
         self._loader = loader
         self._endless = endless
+        self._workers = workers
+        self._keep = keep
+        self._work = work
+        self.found = DeliveryRate(together=max(workers, 1))
         self.iterator: Any = None
-        self.startup = 0.0
-        self.going = True
+        self._startup = 0.0  # of all iterators
+        self._ended = False
         self._fresh = True  # nothing has come from this iterator yet
         self._empty = 0
 
     def begin(self) -> None:
         began = perf_counter()
         self.iterator = iter(self._loader)
-        self.startup = perf_counter() - began
+        self._startup = perf_counter() - began
 
-    def next(self) -> tuple[Any, int, bool]:
+    def warm_up(self, seconds: float) -> None:
+        """Run until every worker has delivered twice, or a third of the time is over. A first batch that
+        takes longer than the whole time is measured: a second one would take as long again."""
+        found, began, batches = self.found, perf_counter(), 0
+        while batches < max(2 * self._workers, 1) and not self._ended and found.failed <= MOST_FAILED:
+            mark = self._one()
+            batches += mark is not None
+            if mark is not None and mark.whole > 2 * seconds and not self._workers:
+                found.marks.append(mark)
+            if batches and perf_counter() - began - self._startup > WARM_UP * seconds:
+                break
+        found.startup = self._startup
+
+    def measure(self, seconds: float) -> None:
+        """Run until there is enough to tell the rate."""
+        began = perf_counter()
+        while not self._ended and not _enough(self.found, perf_counter() - began, seconds):
+            mark = self._one()
+            if mark is not None and not mark.first:
+                self.found.marks.append(mark)
+
+    def _one(self) -> RateMark | None:
+        """The next batch, and the work on it; None if there was none this time."""
+        found, asked = self.found, perf_counter()
+        try:
+            batch, samples, first = self._next()
+        except StopIteration:
+            return None
+        except Exception as error:  # noqa: BLE001 - one of the user's batches fails; continue with the others
+            found.failed += 1
+            found.error = worker_error_line(error)
+            return None
+        waited = perf_counter() - asked
+        if len(found.kept) < self._keep and found.kept_bytes < MOST_KEPT:
+            found.kept.append(batch)
+            found.kept_bytes += tensors_bytes(batch)
+        if self._work is not None:
+            self._work()
+        return RateMark(samples, waited, perf_counter() - asked, first)
+
+    def _next(self) -> tuple[Any, int, bool]:
         """A batch, its samples, and whether it is the first of its iterator."""
         began, fresh = perf_counter(), self._fresh
+        sizes = self._endless.sizes if self._endless is not None else None
         try:
             batch = next(self.iterator)
         except StopIteration:
             self._again()
             raise
         except Exception:
-            if self._endless is not None and self._endless.sizes:
-                self._endless.sizes.popleft()
+            if sizes:
+                sizes.popleft()
             raise
         if fresh:
-            self.startup += perf_counter() - began
+            self._startup += perf_counter() - began
         self._fresh, self._empty = False, 0
-        sizes = self._endless.sizes if self._endless is not None else None
         return batch, (sizes.popleft() if sizes else samples_in(batch)), fresh
 
     def _again(self) -> None:
         """An iterable dataset has ended: restart it, unless it ends again immediately."""
         self._empty += 1
         if self._empty > 1:
-            self.going = False
+            self._ended = True
             return
         self.end()
         self.iterator, self._fresh = iter(self._loader), True
@@ -301,6 +282,12 @@ class _Course:
             if callable(end):
                 with contextlib.suppress(Exception):
                     end()
+
+
+def _enough(found: DeliveryRate, spent: float, seconds: float) -> bool:
+    if found.failed > MOST_FAILED or spent >= 3 * seconds:
+        return True
+    return found.seconds >= seconds and (len(found.marks) >= 3 or found.seconds >= 2 * seconds)
 
 
 def samples_in(batch: Any) -> int:

@@ -1,7 +1,7 @@
 """Measures a loader: how fast it is, what is slow, how large its data is, and what would be faster.
 
-    for found in measure(pipelines, subject=subject, seconds=20, sweep=True):
-        measured_facts(found)   # clew.records.facts.loader_facts
+    found = measure(pipeline, subject=subject, seconds=20, sweep=True)
+    measured_facts(found)   # clew.records.facts.loader_facts
 
 The caller makes sure that no probe is active. The program's loaders, datasets, samplers and
 generators are restored; a part that can't be measured is missing, with the reason in `notes`.
@@ -11,33 +11,33 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 from torch import nn
 
-from clew.labs.loaders.pipeline import MAP, CannotRead, Pipeline
+from clew.labs.loaders.pipeline import MAP, Pipeline
 from clew.labs.loaders.speed.batch_padding import paddings
-from clew.labs.loaders.speed.field_sizes import Weighing
-from clew.labs.loaders.speed.hot_lines import hot_lines
+from clew.labs.loaders.speed.field_sizes import FieldSizes
 from clew.labs.loaders.speed.loader_rate import (
     DeliveryRate,
     LoaderSetting,
     deliver,
-    described,
     rate_of,
     samples_in,
 )
-from clew.labs.loaders.speed.stage_times import Looked, look
+from clew.labs.loaders.speed.stage_times import TimedSamples, hot_lines, time_stages
 from clew.labs.loaders.speed.worker_sweep import sweep as swept
 from clew.labs.loaders.speed.worker_sweep import usable_cores
-from clew.labs.loaders.speed.worker_transfer import moving, pinning
+from clew.labs.loaders.speed.worker_transfer import measure_pinning, measure_transfer
+from clew.labs.loaders.user_errors import worker_error_line
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
-from clew.labs.snapshot.users_step.call_arguments import Split, called, split
+from clew.labs.snapshot.users_step.subject_from_call import Split, split
+from clew.records.errors import CannotRead
 from clew.records.loader_speed import (
     DATASET,
     PICKLE,
@@ -59,28 +59,23 @@ LATE = 2.0  # times the given time, after which nothing more is started
 KEPT = 32  # batches that are checked for padding
 WORTH_A_LINE = 0.2  # share of the user's own code from which its lines are searched
 SLOW = 100e-6  # seconds of a sample below which nothing in it is slow
-WHOLE = "the dataset creates its own batches: these numbers are per batch, not per sample"
+PER_BATCH = "the dataset creates its own batches: these numbers are per batch, not per sample"
 NO_ACCELERATOR = "pinning was not timed: there is no accelerator here"
 
 Progress = Callable[[str], None]
 
 
 def measure(
-    pipelines: Sequence[Pipeline],
+    pipeline: Pipeline,
     *,
     subject: Subject | None = None,
     model: nn.Module | None = None,
     seconds: float = 20.0,
     sweep: bool = False,
     progress: Progress | None = None,
-) -> list[MeasuredLoader]:
-    """Each pipeline, in an equal share of the time; the model belongs to the first one only."""
-    found = []
-    for number, pipeline in enumerate(pipelines):
-        trained = (subject, model) if number == 0 else (None, None)
-        share = seconds / len(pipelines)
-        found.append(_Measuring(pipeline, *trained, share, progress).all(sweep=sweep))
-    return found
+) -> MeasuredLoader:
+    """Measure for about this long; the model is the one that the loader feeds."""
+    return _Measuring(pipeline, subject, model, seconds, progress).all(sweep=sweep)
 
 
 class _Measuring:
@@ -102,14 +97,14 @@ class _Measuring:
         self._began = perf_counter()
         self._notes: dict[str, str] = {}
         self._kept: list[Any] = []
-        self._looked: Looked | None = None
+        self._timed: TimedSamples | None = None
 
     def all(self, *, sweep: bool) -> MeasuredLoader:
         pipeline = self._pipeline
         share = self._seconds * (1 - SWEEP if sweep else 1)
         with contextlib.ExitStack() as stack:
             stack.enter_context(pipeline.reading())
-            self._began = perf_counter()  # torch may have had to import half of itself for that
+            self._began = perf_counter()  # reading() may first have imported large parts of torch
             work = self._work(stack)
             made = MeasuredLoader(
                 pipeline.name,
@@ -135,7 +130,7 @@ class _Measuring:
         except CannotRead as reason:
             self._notes[name] = str(reason)
         except Exception as error:  # noqa: BLE001 - the program's own loader may raise anything
-            self._notes[name] = described(error)
+            self._notes[name] = worker_error_line(error)
         return None
 
     def _work(self, stack: contextlib.ExitStack) -> Work | None:
@@ -148,9 +143,9 @@ class _Measuring:
     # -- the parts --
 
     def _stages(self, seconds: float) -> Stages:
-        self._looked = looked = look(self._pipeline, seconds * 0.8)
-        notes = (*_failures(looked.failed, looked.error, "sample"), *self._made_whole())
-        found = looked.times.result(notes=notes)
+        self._timed = timed = time_stages(self._pipeline, seconds * 0.8)
+        notes = (*_failures(timed.failed, timed.error, "sample"), *self._per_batch_note())
+        found = timed.times.result(notes=notes)
         own = sum(s.share for s in found.stages if s.kind in (DATASET, TRANSFORM))
         if own < WORTH_A_LINE or found.median < SLOW:
             return found
@@ -167,43 +162,43 @@ class _Measuring:
                 raise
             return Speeds(model=model, step=work.what if work else "", notes=(str(reason),))
         self._kept = alone.kept
-        both = (
-            deliver(pipeline, setting, seconds * 0.3, work=work.call) if work is not None else DeliveryRate()
-        )
+        both = DeliveryRate()
+        if work is not None:
+            both = deliver(pipeline, setting, seconds * 0.3, work=work.call)
         return Speeds(
-            alone.rate,
-            model,
-            both.rate,
-            work.what if work is not None else "",
-            alone.batch,
-            both.wait,
-            alone.startup,
-            setting.workers,
-            setting.prefetch,
-            usable_cores(),
-            bool(getattr(pipeline.loader, "persistent_workers", False)),
-            alone.failed,
-            _failures(alone.failed, alone.error, "batch"),
+            loader=alone.rate,
+            model=model,
+            both=both.rate,
+            step=work.what if work is not None else "",
+            batch=alone.batch,
+            wait=both.wait,
+            startup=alone.startup,
+            workers=setting.workers,
+            prefetch=setting.prefetch,
+            cores=usable_cores(),
+            persistent=bool(getattr(pipeline.loader, "persistent_workers", False)),
+            failed=alone.failed,
+            notes=_failures(alone.failed, alone.error, "batch"),
         )
 
     def _sizes(self) -> Sizes:
         pipeline = self._pipeline
-        if self._looked is not None:
-            return self._looked.weights.result(pipeline.workers, self._made_whole())
-        weights = Weighing()  # no samples are available: measure a batch
+        if self._timed is not None:
+            return self._timed.sizes.result(pipeline.workers, self._per_batch_note())
+        sizes = FieldSizes()  # no samples are available: measure a batch
         for batch in pipeline.delivered:
-            weights.add(batch)
+            sizes.add(batch)
         if not pipeline.delivered:
             raise CannotRead("there are no samples to measure")
-        return weights.result(
+        return sizes.result(
             pipeline.workers, ("measured on whole batches, because single samples are not available",)
         )
 
-    def _made_whole(self) -> tuple[str, ...]:
-        return (WHOLE,) if self._pipeline.collate is None else ()
+    def _per_batch_note(self) -> tuple[str, ...]:
+        return (PER_BATCH,) if self._pipeline.collate is None else ()
 
     def _paddings(self) -> Any:
-        lots = self._looked.lots if self._looked is not None else []
+        lots = self._timed.lots if self._timed is not None else []
         return paddings(lots, self._kept or self._pipeline.delivered)
 
     def _sweep(self, work: Work | None) -> Any:
@@ -213,16 +208,16 @@ class _Measuring:
 
     def _with_moving(self, made: MeasuredLoader, seconds: float) -> MeasuredLoader:
         """The transfer from worker to parent belongs to the sizes, and is a stage if there are workers."""
-        looked, pipeline = self._looked, self._pipeline
-        if looked is None or not looked.samples or made.sizes is None or made.stages is None:
+        timed, pipeline = self._timed, self._pipeline
+        if timed is None or not timed.samples or made.sizes is None or made.stages is None:
             return made
-        collate = pipeline.parts()[1]
+        collate = pipeline.parts().collate
         context = getattr(pipeline.loader, "multiprocessing_context", None)
-        moved = self._part("moving", lambda: moving(looked.samples, collate, seconds, context))
+        moved = self._part("moving", lambda: measure_transfer(timed.samples, collate, seconds, context))
         if moved is None:
             return made
-        extra, notes = _further_stages(pipeline, looked, moved)
-        stages = looked.times.result(extra, (*made.stages.notes, *notes))
+        extra, notes = _worker_stages(pipeline, timed, moved)
+        stages = timed.times.result(extra, (*made.stages.notes, *notes))
         return replace(
             made,
             sizes=replace(made.sizes, moving=moved),
@@ -241,8 +236,8 @@ def _again(pipeline: Pipeline) -> Iterator[Any]:
                 yield pipeline.sample(index)
 
 
-def _further_stages(
-    pipeline: Pipeline, looked: Looked, moved: Any
+def _worker_stages(
+    pipeline: Pipeline, timed: TimedSamples, moved: Any
 ) -> tuple[tuple[StageTime, ...], tuple[str, ...]]:
     """Pickling to the parent and pinning, if they happen."""
     stages: list[StageTime] = []
@@ -251,8 +246,8 @@ def _further_stages(
         each = moved.seconds / moved.samples
         stages.append(StageTime("moving to the parent", PICKLE, each, each))
     if bool(getattr(pipeline.loader, "pin_memory", False)):
-        batch = next((lot.batch for lot in looked.lots if lot.batch is not None), None)
-        spent = pinning(batch)
+        batch = next((lot.batch for lot in timed.lots if lot.batch is not None), None)
+        spent = measure_pinning(batch)
         if spent is None:
             notes.append(NO_ACCELERATOR)
         else:
@@ -301,7 +296,7 @@ def _step(subject: Subject, snapshot: StepSnapshot) -> Work | None:
 
     try:
         step()
-    except Exception:  # noqa: BLE001 - the program's own step, taken out of its place
+    except Exception:  # noqa: BLE001 - the program's own step, run outside its loop
         return None
     return Work(step, STEP)
 
@@ -316,7 +311,7 @@ def _forward(subject: Subject, pipeline: Pipeline) -> Work:
     for has_loss in (True, False):
         with contextlib.suppress(Exception):
             parts = split(model, batch, has_loss=has_loss)
-            called(model, parts)
+            parts.call(model)
             return Work(_calling(model, [(parts, samples_in(batch))]), FORWARD)
     raise CannotJudge("it is unknown how the model is called with a batch")
 
@@ -326,7 +321,7 @@ def _calling(model: nn.Module, batches: list[tuple[Split, int]]) -> Callable[[],
 
     def forward() -> int:
         parts, samples = next(turns)
-        called(model, parts)
+        parts.call(model)
         return samples
 
     return forward

@@ -1,40 +1,48 @@
 """Times each stage of a sample in one process: reading, decoding, every transform, collate.
 
-One pass over the samples serves every measurement: times, sizes, and lengths before
-padding.
+One pass over the samples serves every measurement: times, sizes, and lengths before padding. The user's
+lines that take the time are found in another pass, by sampling Python's stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+import linecache
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import repeat
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from clew.labs.loaders import dataset_stages as stations
-from clew.labs.loaders.pipeline import BATCH_SIZE, ITERABLE, MAP, CannotRead, Pipeline
-from clew.labs.loaders.speed.field_sizes import Weighing, described, fields_in
-from clew.labs.loaders.speed.loader_rate import described as described_error
+from clew.hooks.entry.user_line import USER, kind_of
+from clew.labs.loaders import dataset_stages
+from clew.labs.loaders.pipeline import BATCH_SIZE, ITERABLE, MAP, Pipeline
+from clew.labs.loaders.speed.field_sizes import FieldSizes, described, fields_in
 from clew.labs.loaders.speed.loader_rate import tensors_bytes
-from clew.labs.loaders.speed.read_functions import DECODER, READER, reading_followed
-from clew.labs.loaders.stage_trace import StageCall
-from clew.records.loader_speed import COLLATE, DATASET, DECODE, READ, TRANSFORM, Stages, StageTime
+from clew.labs.loaders.stage_trace import DECODER, READER, StageCall, reading_followed
+from clew.labs.loaders.user_errors import worker_error_line
+from clew.records.errors import CannotRead
+from clew.records.loader_speed import COLLATE, DATASET, DECODE, READ, TRANSFORM, HotLine, Stages, StageTime
 
 MOST_SAMPLES = 2048
 FEWEST = 8  # samples of a batch before it may be cut short when time runs out
 MOST_FAILED = 20  # samples that may raise before it gives up
 MOST_KEPT = 64 << 20  # bytes of batches that are kept
+INTERVAL = 0.001  # seconds between two samples of the stack
+MOST_LINES = 5
+LEAST_SHARE = 0.05
+FEWEST_STACKS = 20  # with fewer, shares mean nothing
 KINDS = {
-    stations.READ: DATASET,
-    stations.METHOD: DATASET,
-    stations.FUNCTION: DATASET,
-    stations.CALL: TRANSFORM,
-    stations.TRANSFORM: TRANSFORM,
-    stations.TARGET_TRANSFORM: TRANSFORM,
-    stations.COLLATE: COLLATE,
+    dataset_stages.READ: DATASET,
+    dataset_stages.METHOD: DATASET,
+    dataset_stages.FUNCTION: DATASET,
+    dataset_stages.CALL: TRANSFORM,
+    dataset_stages.TRANSFORM: TRANSFORM,
+    dataset_stages.TARGET_TRANSFORM: TRANSFORM,
+    dataset_stages.COLLATE: COLLATE,
     READER: READ,
     DECODER: DECODE,
 }
@@ -50,11 +58,11 @@ class TimedLot:
 
 
 @dataclass
-class Looked:
+class TimedSamples:
     """The result of one pass over some samples."""
 
     times: Times
-    weights: Weighing = field(default_factory=Weighing)
+    sizes: FieldSizes = field(default_factory=FieldSizes)
     lots: list[TimedLot] = field(default_factory=list)
     samples: list[Any] = field(default_factory=list)  # of the largest batch
     kept: int = 0  # bytes of batches
@@ -103,12 +111,11 @@ class Times:
         if not self.samples:
             return Stages(notes=notes)
         filled = {key: np.pad(row, (0, max(self.samples - len(row), 0))) for key, row in self._rows.items()}
-        total = sum(float(row.sum()) for row in filled.values()) / self.samples
-        total += sum(stage.median for stage in extra)
-        found = [self._stage(key, filled[key], total) for key in self._order if key in filled]
-        found += [_with_share(stage, total) for stage in extra]
-        each = np.sum([row[: self.samples] for row in filled.values()], axis=0)
         added = sum(stage.median for stage in extra)
+        total = sum(float(row.sum()) for row in filled.values()) / self.samples + added
+        found = [self._stage(key, filled[key], total) for key in self._order if key in filled]
+        found += [replace(stage, share=stage.median / total if total > 0 else 0.0) for stage in extra]
+        each = np.sum([row[: self.samples] for row in filled.values()], axis=0)
         middle, late = float(np.median(each)) + added, float(np.quantile(each, 0.95)) + added
         return Stages(tuple(found), self.samples, middle, late, notes=notes)
 
@@ -138,12 +145,7 @@ def _numbered(name: str, key: Key, order: dict[Key, Any]) -> str:
     return name if len(alike) == 1 else f"{name} {alike.index(key) + 1}"
 
 
-def _with_share(stage: StageTime, total: float) -> StageTime:
-    share = stage.median / total if total > 0 else 0.0
-    return StageTime(stage.name, stage.kind, stage.median, stage.p95, share, stage.calls)
-
-
-def look(pipeline: Pipeline, seconds: float) -> Looked:
+def time_stages(pipeline: Pipeline, seconds: float) -> TimedSamples:
     """Samples and batches as the loader would build them, for about this long; inside `reading()`.
 
     Raises CannotRead if no samples are available.
@@ -151,52 +153,36 @@ def look(pipeline: Pipeline, seconds: float) -> Looked:
     if pipeline.kind not in (MAP, ITERABLE):
         raise CannotRead("single samples are not available because there is no dataset")
     times = Times({stage.name: (stage.file, stage.line) for stage in pipeline.stages})
-    found, began = Looked(times), perf_counter()
-    with pipeline.following(times.left, times.entering):
-        assert pipeline.follower is not None
-        with reading_followed(pipeline.follower):
-            for wanted in _wanted(pipeline):
-                _one_batch(pipeline, wanted, found, began + seconds)
-                late = perf_counter() - began >= seconds
-                if late or times.samples >= MOST_SAMPLES or found.failed > MOST_FAILED:
-                    break
+    found, began = TimedSamples(times), perf_counter()
+    with pipeline.following(times.left, times.entering) as follower, reading_followed(follower):
+        for reads in _reads(pipeline):
+            more = _one_batch(pipeline, reads, found, began + seconds)
+            late = perf_counter() - began >= seconds
+            if late or not more or times.samples >= MOST_SAMPLES or found.failed > MOST_FAILED:
+                break
     return found
-
-
-def _wanted(pipeline: Pipeline) -> Iterator[Iterator[Any]]:
-    """For each batch, calls that return its samples one by one."""
-    if pipeline.kind == MAP:
-        for indices in pipeline.indices():
-            yield ((lambda i=i: pipeline.sample(i)) for i in indices)
-        return
-    samples = pipeline.samples()
-    size = pipeline.batch_size or (1 if pipeline.collate is None else BATCH_SIZE)
-    ended: list[bool] = []
-    while not ended:
-        yield islice(_nexts(samples, ended), size)
-
-
-def _nexts(samples: Iterator[Any], ended: list[bool]) -> Iterator[Any]:
-    """Calls of next, up to the end of the samples."""
-    while not ended:
-        yield lambda: _next(samples, ended)
 
 
 _END = object()
 
 
-def _next(samples: Iterator[Any], ended: list[bool]) -> Any:
-    """The next sample, or _END; an iterator that has raised has ended too."""
-    ended.append(True)
-    sample = next(samples, _END)
-    if sample is not _END:
-        ended.clear()
-    return sample
+def _reads(pipeline: Pipeline) -> Iterator[list[Callable[[], Any]]]:
+    """For each batch, calls that return its samples one by one, or _END when there are no more."""
+    if pipeline.kind == MAP:
+        for indices in pipeline.indices():
+            yield [partial(pipeline.sample, index) for index in indices]
+        return
+    size = pipeline.batch_size or (1 if pipeline.collate is None else BATCH_SIZE)
+    yield from repeat([partial(next, pipeline.samples(), _END)] * size)
 
 
-def _one_batch(pipeline: Pipeline, wanted: Iterator[Any], found: Looked, until: float) -> None:
+def _one_batch(
+    pipeline: Pipeline, reads: Sequence[Callable[[], Any]], found: TimedSamples, until: float
+) -> bool:
+    """Read and collate; returns whether there may be more."""
     samples: list[Any] = []
-    for read in wanted:
+    sample: Any = None
+    for read in reads:
         try:
             sample = read()
         except Exception as error:  # noqa: BLE001 - one of the user's samples fails
@@ -207,16 +193,17 @@ def _one_batch(pipeline: Pipeline, wanted: Iterator[Any], found: Looked, until: 
             break
         found.times.close(1)
         found.times.samples += 1
-        found.weights.add(sample)
+        found.sizes.add(sample)
         samples.append(sample)
         if perf_counter() > until and len(samples) >= FEWEST:
             break
     if samples:
-        found.samples = samples if len(samples) >= len(found.samples) else found.samples
+        found.samples = max(samples, found.samples, key=len)
         _collate(pipeline, samples, found)
+    return sample is not _END
 
 
-def _collate(pipeline: Pipeline, samples: list[Any], found: Looked) -> None:
+def _collate(pipeline: Pipeline, samples: list[Any], found: TimedSamples) -> None:
     shapes = [_shapes(sample) for sample in samples]
     if pipeline.collate is None:
         found.lots.append(TimedLot(shapes, samples[0]))
@@ -235,7 +222,66 @@ def _shapes(sample: Any) -> dict[str, tuple[int, ...]]:
     return {name: described(value)[0] for name, value in fields_in(sample).items()}
 
 
-def _note(found: Looked, error: Exception) -> None:
+def _note(found: TimedSamples, error: Exception) -> None:
     found.times.forget()
     found.failed += 1
-    found.error = described_error(error)
+    found.error = worker_error_line(error)
+
+
+# -- the lines that take the time --
+
+
+def hot_lines(read: Callable[[], Any], seconds: float) -> tuple[HotLine, ...]:
+    """Read repeatedly for about this long; the lines by their share, including what they call.
+
+    A line counts when it is the user's innermost line. Empty if another sampler is already running.
+    """
+    from pyinstrument import Profiler
+
+    profiler = Profiler(interval=INTERVAL, async_mode="disabled")
+    try:
+        profiler.start()
+    except RuntimeError:  # there may be only one in a thread
+        return ()
+    began = perf_counter()
+    try:
+        while perf_counter() - began < seconds and read() is not None:
+            pass
+    finally:
+        session = profiler.stop()
+    return _lines_of(session.frame_records)
+
+
+def _lines_of(records: Any) -> tuple[HotLine, ...]:
+    """The user's lines by their share of the time."""
+    if len(records) < FEWEST_STACKS:
+        return ()
+    spent: Counter[tuple[str, int]] = Counter()
+    for stack, seconds in records:
+        inner = stack[_reading_at(stack) + 1 :]  # the program that called us is further out
+        place = next((found for frame in reversed(inner) if (found := _place(frame))), None)
+        if place is not None:
+            spent[place] += seconds
+    total = sum(spent.values())  # the rest does not belong to the dataset
+    return tuple(
+        HotLine(file, line, linecache.getline(file, line).strip()[:120], seconds / total)
+        for (file, line), seconds in spent.most_common(MOST_LINES)
+        if seconds / total >= LEAST_SHARE
+    )
+
+
+def _reading_at(stack: Any) -> int:
+    """Of the frame of `hot_lines`."""
+    return next(
+        (n for n, frame in enumerate(stack) if frame.startswith(f"hot_lines\x00{__file__}")), len(stack)
+    )
+
+
+def _place(frame: str) -> tuple[str, int] | None:
+    """File and line of a user frame, from the sampler's text for it."""
+    described, _, attributes = frame.partition("\x01")
+    words = described.split("\x00")
+    if len(words) != 3 or words[1].startswith("<") or kind_of(words[1]) != USER:
+        return None
+    line = next((one[1:] for one in attributes.split("\x01") if one[:1] == "l"), words[2])
+    return (words[1], int(line)) if line.isdigit() else None

@@ -19,8 +19,10 @@ import psutil
 from torch.utils.data import IterableDataset
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.loaders.pipeline import ITERABLE, CannotRead, Pipeline
-from clew.labs.loaders.speed.loader_rate import DeliveryRate, LoaderSetting, deliver, described
+from clew.labs.loaders.pipeline import ITERABLE, Pipeline
+from clew.labs.loaders.speed.loader_rate import DeliveryRate, LoaderSetting, deliver
+from clew.labs.loaders.user_errors import worker_error_line
+from clew.records.errors import CannotRead
 from clew.records.loader_speed import Rate, Sweep, SweepRow
 
 DEPTH = 3  # of functions that call each other
@@ -33,14 +35,14 @@ SPLIT_HINT = (
 PREFETCH = (2, 4, 8)
 ROUNDS = 3
 PAIRS = 3  # pairs of the program's setting and the best one, at the end
-SHORTEST = 0.3  # seconds of a trial, without the workers' start
+SHORTEST = 0.3  # seconds of a round, without the workers' start
 NEAR = 0.07  # of the fastest: counts as equally fast
 MOST_MEMORY = 0.5  # of the free memory that workers may take
 MOST_NOISE = 0.15  # of the rate that noise may explain
 
 
 @dataclass
-class _Trial:
+class SettingRates:
     """One setting over the rounds."""
 
     setting: LoaderSetting
@@ -48,7 +50,6 @@ class _Trial:
     waits: list[float] = field(default_factory=list)  # shares of the time, for the loader
     memory: float | None = None
     error: str = ""
-    seconds: float = 0.0  # of all its rounds, with the start
 
     @property
     def median(self) -> float:
@@ -83,20 +84,20 @@ def sweep(
 ) -> Sweep:
     """Try settings for about this long; inside `Pipeline.reading()`."""
     began, now, cores = perf_counter(), LoaderSetting.of(pipeline.loader), usable_cores()
-    trials: dict[LoaderSetting, _Trial] = {}
     most, notes = _most_workers(pipeline, cores)  # that are always tried
-    search = _Search(pipeline, trials, began + seconds, work, progress)
+    search = _Search(pipeline, began + seconds, work, progress)
+    measured = search.measured
     search.rounds(_coarse(now, most), share=0.4)
-    fastest = max(trials.values(), key=lambda t: t.median, default=None)
+    fastest = max(measured.values(), key=lambda t: t.median, default=None)
     if fastest is not None and fastest.median:
-        search.rounds(_fine(fastest.setting, most, trials), share=0.5)
-    best, saved = search.confirmed(now, chosen(trials.values()))
+        search.rounds(_fine(fastest.setting, most, measured), share=0.5)
+    best, saved = search.confirmed(now, select_setting(measured.values()))
     return Sweep(
-        tuple(trial.row() for trial in sorted(trials.values(), key=_order)),
-        now.workers,
-        now.prefetch,
-        best.setting.workers if best is not None else None,
-        best.setting.prefetch if best is not None else 0,
+        rows=tuple(one.row() for one in sorted(measured.values(), key=_order)),
+        workers=now.workers,
+        prefetch=now.prefetch,
+        best_workers=best.setting.workers if best is not None else None,
+        best_prefetch=best.setting.prefetch if best is not None else 0,
         with_step=work is not None,
         gain=saved if work is not None else None,
         cores=cores,
@@ -140,18 +141,17 @@ def _fine(fastest: LoaderSetting, most: int, known: Iterable[LoaderSetting]) -> 
 
 
 class _Search:
-    """Trials within a time limit."""
+    """Measures settings within a time limit."""
 
     def __init__(
         self,
         pipeline: Pipeline,
-        trials: dict[LoaderSetting, _Trial],
         until: float,
         work: Callable[[], Any] | None,
         progress: Progress | None,
     ) -> None:
         self._pipeline = pipeline
-        self._trials = trials
+        self.measured: dict[LoaderSetting, SettingRates] = {}
         self._until = until
         self._work = work
         self._progress = progress
@@ -165,12 +165,14 @@ class _Search:
                 if perf_counter() >= until and self._compared(settings, number):
                     return
                 seconds = max(left / (ROUNDS * len(settings)) / 2, SHORTEST)
-                self._try(setting, seconds)
+                self._measure(setting, seconds)
 
-    def confirmed(self, now: LoaderSetting, best: _Trial | None) -> tuple[_Trial | None, float | None]:
+    def confirmed(
+        self, now: LoaderSetting, best: SettingRates | None
+    ) -> tuple[SettingRates | None, float | None]:
         """The program's setting and the best one in turn again, as machines are busy at times: the best
         one, or the program's own if the other was not faster every time; and the share of time saved."""
-        own = self._trials.get(now)
+        own = self.measured.get(now)
         if best is None or own is None or not own.rates or best is own:
             return best, None if own is None or not own.rates or best is None else 0.0
         seconds = max((self._until - perf_counter()) / (2 * PAIRS) / 2, SHORTEST)
@@ -180,48 +182,50 @@ class _Search:
             saved = min(saved, median(own.waits))  # more workers remove waiting, and nothing else
         return (own if not saved and best.setting.workers > now.workers else best), saved
 
-    def _pair(self, own: _Trial, best: _Trial, seconds: float, *, turned: bool) -> tuple[float, float] | None:
+    def _pair(
+        self, own: SettingRates, best: SettingRates, seconds: float, *, turned: bool
+    ) -> tuple[float, float] | None:
         """Rates of both, measured one right after the other."""
-        for trial in (best, own) if turned else (own, best):
-            self._try(trial.setting, seconds)
+        for one in (best, own) if turned else (own, best):
+            self._measure(one.setting, seconds)
         return None if own.error or best.error else (own.rates[-1].median, best.rates[-1].median)
 
     def _compared(self, settings: list[LoaderSetting], number: int) -> bool:
         """At least one round of the first settings, however long it takes."""
-        return number > 0 or len(self._trials) >= 3 or len(settings) == len(self._trials)
+        return number > 0 or len(self.measured) >= 3 or len(settings) == len(self.measured)
 
-    def _try(self, setting: LoaderSetting, seconds: float) -> None:
-        trial = self._trials.setdefault(setting, _Trial(setting))
-        if trial.error or not self._affordable(setting):
-            trial.error = trial.error or "skipped: its workers might not fit in memory"
+    def _measure(self, setting: LoaderSetting, seconds: float) -> None:
+        one = self.measured.setdefault(setting, SettingRates(setting))
+        if one.error or not self._affordable(setting):
+            one.error = one.error or "skipped: its workers might not fit in memory"
             return
         if self._progress is not None:
-            self._progress(f"{setting.workers} workers, prefetch {setting.prefetch}")
+            self._progress(f"num_workers={setting.workers}, prefetch_factor={setting.prefetch}")
         try:
-            found = deliver(self._pipeline, setting, seconds, work=self._work, look=memory_of)
+            found = deliver(self._pipeline, setting, seconds, work=self._work, at_end=memory_of)
         except CannotRead:
             raise
         except Exception as error:  # noqa: BLE001 - a setting that the program can't run with is an answer
-            trial.error = described(error)
+            one.error = worker_error_line(error)
             return
-        self._note(trial, found)
+        self._note(one, found)
 
     def _affordable(self, setting: LoaderSetting) -> bool:
         """Based on the memory of a worker in the settings so far."""
         known = [
-            t.memory / t.setting.workers for t in self._trials.values() if t.memory and t.setting.workers
+            t.memory / t.setting.workers for t in self.measured.values() if t.memory and t.setting.workers
         ]
         needed = max(known, default=0.0) * setting.workers
         return needed <= MOST_MEMORY * float(psutil.virtual_memory().available)
 
-    def _note(self, trial: _Trial, found: DeliveryRate) -> None:
+    def _note(self, one: SettingRates, found: DeliveryRate) -> None:
         rate = found.rate
         if rate is None:
-            trial.error = found.error or "no batch was loaded"
+            one.error = found.error or "no batch was loaded"
             return
-        trial.rates.append(rate)
-        trial.waits.append(found.wait or 0.0)
-        trial.memory = found.memory if trial.memory is None else max(trial.memory, found.memory or 0.0)
+        one.rates.append(rate)
+        one.waits.append(found.wait or 0.0)
+        one.memory = found.memory if one.memory is None else max(one.memory, found.memory or 0.0)
 
 
 def memory_of(iterator: Any) -> float | None:
@@ -235,21 +239,21 @@ def memory_of(iterator: Any) -> float | None:
     return total
 
 
-def chosen(trials: Iterable[_Trial]) -> _Trial | None:
+def select_setting(measured: Iterable[SettingRates]) -> SettingRates | None:
     """The simplest of those that are as fast as the fastest: fewest workers, then least prefetching."""
-    tried = [trial for trial in trials if trial.rates]
+    tried = [one for one in measured if one.rates]
     if len(tried) < 2:
         return None
-    fastest = max(tried, key=lambda trial: trial.median)
-    for trial in sorted(tried, key=_order):
-        noise = min(max(fastest.noise, trial.noise), MOST_NOISE)
-        if trial.median >= fastest.median * (1 - max(NEAR, noise)):
-            return trial
+    fastest = max(tried, key=lambda one: one.median)
+    for one in sorted(tried, key=_order):
+        noise = min(max(fastest.noise, one.noise), MOST_NOISE)
+        if one.median >= fastest.median * (1 - max(NEAR, noise)):
+            return one
     return fastest
 
 
-def _order(trial: _Trial) -> tuple[int, int]:
-    return trial.setting.workers, trial.setting.prefetch
+def _order(one: SettingRates) -> tuple[int, int]:
+    return one.setting.workers, one.setting.prefetch
 
 
 def gain_of(pairs: list[tuple[float, float]]) -> float:

@@ -7,7 +7,6 @@ at a time, so that building, sending and receiving it follow each other.
 from __future__ import annotations
 
 import copy
-import io
 import pickle
 from statistics import median
 from time import perf_counter
@@ -22,7 +21,7 @@ from clew.records.loader_speed import Moving
 FEWEST, MOST = 4, 200  # batches
 
 
-class _Held(Dataset[Any]):
+class _LoadedSamples(Dataset[Any]):
     """Samples that are already loaded; shallow copies, as collate may take them apart."""
 
     def __init__(self, samples: list[Any], length: int) -> None:
@@ -36,16 +35,12 @@ class _Held(Dataset[Any]):
         return copy.copy(self._samples[index % len(self._samples)])
 
 
-def moving(
-    samples: list[Any], collate: Any, seconds: float, context: Any = None, batch: Any = None
-) -> Moving:
-    """The transfer of a batch of these samples; `collate` None: each is a batch. `batch`: use this one."""
-    per_batch = len(samples) if collate is not None else 1
-    if batch is None:
-        batch = collate(_shallow(samples)) if collate is not None else samples[0]
-    shared = float(tensors_bytes(batch))
-    count = float(per_batch if collate is not None else samples_in(batch))
-    return Moving(shared, float(piped_bytes(batch)), _timed(samples, collate, seconds, context), count)
+def measure_transfer(samples: list[Any], collate: Any, seconds: float, context: Any = None) -> Moving:
+    """The transfer of a batch of these samples; `collate` None: each is a batch."""
+    batch = collate(_shallow(samples)) if collate is not None else samples[0]
+    shared, piped = float(tensors_bytes(batch)), float(piped_bytes(batch))
+    count = float(len(samples) if collate is not None else samples_in(batch))
+    return Moving(shared, piped, _timed(samples, collate, seconds, context), count)
 
 
 def _shallow(samples: list[Any]) -> list[Any]:
@@ -55,10 +50,7 @@ def _shallow(samples: list[Any]) -> list[Any]:
 def piped_bytes(batch: Any) -> int:
     """Of all but the tensors, pickled."""
     try:
-        bare = map_tensors(batch, lambda _: None)
-        written = io.BytesIO()
-        pickle.Pickler(written, pickle.HIGHEST_PROTOCOL).dump(bare)
-        return written.tell()
+        return len(pickle.dumps(map_tensors(batch, lambda _: None), pickle.HIGHEST_PROTOCOL))
     except Exception:  # noqa: BLE001 - the loader itself reports what can't be pickled
         return 0
 
@@ -67,7 +59,7 @@ def _timed(samples: list[Any], collate: Any, seconds: float, context: Any) -> fl
     """Seconds for a batch from a worker, minus the time to build it."""
     per_batch = len(samples) if collate is not None else 1
     loader: Any = DataLoader(
-        _Held(samples, per_batch * MOST),
+        _LoadedSamples(samples, per_batch * MOST),
         batch_size=per_batch if collate is not None else None,
         collate_fn=collate,
         num_workers=1,
@@ -111,7 +103,7 @@ def _making(samples: list[Any], collate: Any, times: int) -> float:
     return median(spent)
 
 
-def pinning(batch: Any) -> float | None:
+def measure_pinning(batch: Any) -> float | None:
     """Seconds to copy a batch into page-locked memory; None without an accelerator that needs it."""
     if not has_accelerator():
         return None

@@ -7,12 +7,11 @@ Enter at `split_survey.py`. May import: records, hooks, labs.snapshot, labs.load
 - `copied_samples`: copied samples within a split and between two splits, from their hashes and sketches
 - `dataset_labels`: the labels of a dataset: how often each occurs, and whether they are sorted
 - `field_tallies`: running counts for one field of a dataset, in constant memory
-- `main_input`: finds the main input of a sample, its size, and whether it is rich enough that a copy is
-  no coincidence
 - `near_copies`: finds copies among samples: exact ones by hash, near ones by sketch, confirmed on the
   samples
 - `outliers`: finds outliers: a few samples with a clear gap to the rest. A long tail is not a fault
+- `sample_reader`: whether a dataset returns the same sample every time: yes, with random changes, or changed
+  by reading
 - `split_survey`: surveys the datasets of a program split by split, and compares the splits
-- `survey_exhibits`: the samples that a survey shows: a pair of copies, an outlier
 - `survey_pass`: one pass over a split: reads every sample once and keeps hashes, sketches and counts
 """

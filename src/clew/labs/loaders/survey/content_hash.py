@@ -25,7 +25,7 @@ LARGEST = 1 << 16  # values of a sample that are sketched, evenly spaced
 Floats = npt.NDArray[np.float32]
 
 
-def content(leaves: Iterable[Leaf]) -> bytes:
+def hash_content(leaves: Iterable[Leaf]) -> bytes:
     """A hash of the contents of these fields, with their shapes and dtypes."""
     digest = hashlib.blake2b(digest_size=16)
     for leaf in leaves:

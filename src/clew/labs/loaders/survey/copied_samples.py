@@ -17,12 +17,12 @@ NARROW = 256  # columns of a table whose values are counted one by one
 BLOCK = 8  # samples with successive indices that are read together, where not all are read
 
 
-def within(kept: Sketches, looked: int, total: int | None, meant: str) -> tuple[Duplicates, Duplicates]:
+def within(kept: Sketches, samples: int, total: int | None, meant: str) -> tuple[Duplicates, Duplicates]:
     """Exact and near copies within a split."""
     rich = [n for n, enough in enumerate(kept.rich) if enough]
     groups = exact_groups(kept.hashes, sorted(rich, key=kept.indices.__getitem__))
     pairs = [(group[0], other, 0.0) for group in groups for other in group[1:]]
-    share = looked / total if total else 1.0
+    share = samples / total if total else 1.0
     exact = Duplicates(
         method="content",
         compared=len(rich),
@@ -31,11 +31,11 @@ def within(kept: Sketches, looked: int, total: int | None, meant: str) -> tuple[
         conflicting=sum(_conflicts(kept, group) for group in groups),
         neighbours=_side_by_side(kept, pairs),
         natural=_by_chance(kept) * len(kept.sketches) ** 2 / 2,
-        share=_estimate(kept, pairs, share, total or looked),
+        share=_estimate(kept, pairs, share, total or samples),
         meant=meant,
-        pairs=_told(kept, kept, _conflicting_first(kept, pairs)),
+        pairs=_listed(kept, kept, _conflicting_first(kept, pairs)),
     )
-    return exact, _near_within(kept, share, total or looked, meant)
+    return exact, _near_within(kept, share, total or samples, meant)
 
 
 def _near_within(kept: Sketches, share: float, total: int, meant: str) -> Duplicates:
@@ -53,7 +53,7 @@ def _near_within(kept: Sketches, share: float, total: int, meant: str) -> Duplic
         neighbours=_side_by_side(kept, matches),
         share=_estimate(kept, matches, share, total),
         meant=meant,
-        pairs=_told(kept, kept, sorted(matches, key=lambda m: m[2])),
+        pairs=_listed(kept, kept, sorted(matches, key=lambda m: m[2])),
     )
 
 
@@ -91,20 +91,20 @@ def _compared(
         conflicting=conflicting,
         natural=_by_chance(first) * len(first.hashes) * compared,
         share=min(copies / compared / max(coverage, 1e-9), 1.0) if compared else 0.0,
-        pairs=_told(first, second, pairs),
+        pairs=_listed(first, second, pairs),
     )
 
 
-def _estimate(kept: Sketches, pairs: Sequence[Match], looked: float, total: int) -> float:
+def _estimate(kept: Sketches, pairs: Sequence[Match], read: float, total: int) -> float:
     """The share of all samples that are copies: each pair also counts for samples that were not read.
 
-    Both samples of a pair are read by chance (`looked` each), or together if they are in one block.
+    Both samples of a pair are read by chance (`read` each), or together if they are in one block.
     """
     if not pairs or not total:
         return 0.0
     apart = np.array([abs(kept.indices[a] - kept.indices[b]) for a, b, _ in pairs])
     together = np.clip(1 - apart / BLOCK, 0.0, 1.0)
-    chance = looked * together + looked**2 * (1 - together)
+    chance = read * together + read**2 * (1 - together)
     return min(float((1 / np.maximum(chance, 1e-12)).sum()) / total, 1.0)
 
 
@@ -139,7 +139,7 @@ def _side_by_side(kept: Sketches, pairs: Sequence[Match]) -> int:
     return sum(abs(where[a] - where[b]) <= SIDE_BY_SIDE for a, b, _ in pairs)
 
 
-def _told(first: Sketches, second: Sketches, pairs: Sequence[Match]) -> tuple[CopiedPair, ...]:
+def _listed(first: Sketches, second: Sketches, pairs: Sequence[Match]) -> tuple[CopiedPair, ...]:
     ordered = [
         (a, b, d) if first is not second or first.indices[a] < first.indices[b] else (b, a, d)
         for a, b, d in pairs[:MOST_PAIRS]

@@ -7,21 +7,28 @@ images of digits, where neighbours are always close, and photographs, where they
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.labs.loaders.field_values import Leaf, main_input
+from clew.labs.loaders.survey.content_hash import hash_content, sketch
+from clew.records.dataset_survey import INPUT
+
 TABLES = 24  # of hashes
 WINDOW = 6  # samples of one hash that each is compared with
-REFERENCE = 1500  # samples from which the usual distance of neighbours is measured
-NEIGHBOUR = 10  # the neighbour that defines what is usual, among as many samples as are compared
+REFERENCE = 1500  # samples from which the typical distance of neighbours is measured
+NEIGHBOUR = 10  # the neighbour that defines what is typical, among as many samples as are compared
 NEAR = 0.1  # of that distance. In data of 3 dimensions 1 pair in 1,000 is that close, of 6 in 1,000,000
 FEWEST_DIMENSIONS = 4.0  # below which points lie close by chance
 ALIKE = 0.8  # share of shingles that two texts have in common
 MOST_COMPARED = 20_000
+RICH_VALUES = 16  # values of an image or waveform
+RICH_TOKENS = 8
+RICH_TEXT = 20  # characters
 
 Matrix = npt.NDArray[np.float32]
 Keys = npt.NDArray[np.uint64]
@@ -39,6 +46,38 @@ class Sketches:
     method: str = ""  # of the sketches
     sketches: list[npt.NDArray[Any]] = field(default_factory=list)
     sketched: list[int] = field(default_factory=list)  # positions that have one
+
+    def add(
+        self, index: int, origin: int, leaves: Mapping[str, Leaf], roles: Mapping[str, str], label: str
+    ) -> None:
+        """The next sample."""
+        main = main_input(leaves, roles)
+        inputs = [leaf for name, leaf in leaves.items() if roles.get(name, INPUT) == INPUT]
+        rich = main is not None and any(is_rich(leaf) for leaf in inputs)
+        self.indices.append(index)
+        self.origins.append(origin)
+        self.hashes.append(hash_content(inputs))
+        self.labels.append(label)
+        self.rich.append(rich)
+        made = sketch(main) if rich and main is not None and len(self.sketches) < MOST_COMPARED else None
+        if made is not None and self.method in ("", made[0]):
+            self.method = made[0]
+            self.sketches.append(made[1])
+            self.sketched.append(len(self.indices) - 1)
+
+
+def is_rich(leaf: Leaf) -> bool:
+    """Whether it contains enough that a copy is no coincidence."""
+    if leaf.text is not None:
+        return len(leaf.text) >= RICH_TEXT
+    array = leaf.array
+    if array is None or array.size < 2:
+        return False
+    if leaf.kind == "tokens":
+        return array.size >= RICH_TOKENS and len(np.unique(array)) >= RICH_TOKENS // 2
+    if leaf.kind != "vector" and array.size < RICH_VALUES:
+        return False
+    return bool((array != array.reshape(-1)[0]).any())
 
 
 Match = tuple[int, int, float]  # positions, and how far apart
@@ -99,25 +138,25 @@ def _near_points(sketches: Sketches, others: Sketches | None) -> tuple[list[Matc
     points = _normalised(rows.astype(np.float32), sketches.method)
     if len(points) < 3 * NEIGHBOUR:
         return [], f"needs {3 * NEIGHBOUR} samples, has {len(points)}"
-    usual = _Usual(points)
-    if usual.dimensions < FEWEST_DIMENSIONS:
+    neighbours = _NeighbourDistances(points)
+    if neighbours.dimensions < FEWEST_DIMENSIONS:
         return (
             [],
-            f"the data has about {usual.dimensions:.0f} dimensions: samples are close to each "
+            f"the data has about {neighbours.dimensions:.0f} dimensions: samples are close to each "
             "other by chance",
         )
     found: dict[tuple[int, int], float] = {}
     for a, b in _candidates(_bands_of_points(points), len(sketches.sketched) if others is not None else None):
         apart = np.linalg.norm(points[a] - points[b], axis=1)
-        close = apart <= NEAR * usual.largest
+        close = apart <= NEAR * neighbours.largest
         for i, j, distance in zip(a[close].tolist(), b[close].tolist(), apart[close].tolist(), strict=True):
             if (i, j) not in found and owners[i] != owners[j]:
-                found[i, j] = distance / max(min(usual.distance(i), usual.distance(j)), 1e-12)
+                found[i, j] = distance / max(min(neighbours.distance(i), neighbours.distance(j)), 1e-12)
     near = sorted(pair for pair, relative in found.items() if relative <= NEAR)
     return [_match(*pair, found[pair], sketches, others) for pair in near], ""
 
 
-class _Usual:
+class _NeighbourDistances:
     """How far a sample is from its neighbours, measured on some of all."""
 
     def __init__(self, points: Matrix) -> None:
@@ -129,19 +168,19 @@ class _Usual:
         self.dimensions, self.largest = self._measured()
 
     def _measured(self) -> tuple[float, float]:
-        """Intrinsic dimension (TwoNN: Facco et al., 2017), and the farthest usual neighbour."""
-        ratios, usual = [], []
+        """Intrinsic dimension (TwoNN: Facco et al., 2017), and the largest distance to a neighbour."""
+        ratios, distances = [], []
         for n in range(0, len(self._some), max(len(self._some) // 300, 1)):
             near = np.sort(_distances(self._some[n], self._some))
             near = near[near > 1e-6 * max(float(near[-1]), 1e-12)]
             if len(near) > self._rank:
-                usual.append(float(near[self._rank]))
+                distances.append(float(near[self._rank]))
             if len(near) > 1:
                 ratios.append(float(near[1] / near[0]))
         logs = np.log(np.sort(ratios)[: max(int(0.9 * len(ratios)), 1)]) if ratios else np.zeros(1)
         mean = float(logs.mean())
         # Of a cut-off exponential distribution; copies make the largest ratios, hence the cut.
-        return (0.744 / mean if mean > 0 else 0.0), max(usual, default=0.0)
+        return (0.744 / mean if mean > 0 else 0.0), max(distances, default=0.0)
 
     def distance(self, position: int) -> float:
         if position not in self._known:

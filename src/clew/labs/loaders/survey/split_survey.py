@@ -8,18 +8,28 @@ Everything is read inside `Pipeline.reading()`, one by one, in this process.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
-from clew.labs.loaders.look.sample_reader import BARE
+import numpy as np
+import torch
+
+from clew.labs.loaders.field_values import Leaf, main_input
 from clew.labs.loaders.pipeline import EVAL, ITERABLE, MAP, TRAIN, Pipeline
 from clew.labs.loaders.survey.copied_samples import between, chosen_of
-from clew.labs.loaders.survey.survey_exhibits import exhibits_between
+from clew.labs.loaders.survey.dataset_labels import label_of
+from clew.labs.loaders.survey.sample_reader import BARE, Reader
 from clew.labs.loaders.survey.survey_pass import Pass, Progress
-from clew.records.dataset_survey import Between, DatasetSurvey
+from clew.labs.loaders.token_decoder import TokenDecoder
+from clew.labs.snapshot.sample_exhibits import shown
+from clew.records.dataset_survey import LABEL, Between, DatasetSurvey, Duplicates
+from clew.records.finding import Exhibit
 
 LIMIT = 2000  # samples of a split, unless all are requested
+MOST_OUTLIERS = 4  # that are shown
+MOST_TEXT = 400  # characters of a text that is shown
 
 
 @dataclass(frozen=True)
@@ -46,12 +56,20 @@ def survey(
         one.prepare()
     if any(one.reader is not None and one.reader.how == BARE for one in passes):
         for one in passes:
-            one.lay_bare()
+            one.drop_transforms()
     for number, one in enumerate(passes):
         left = time_limit - (perf_counter() - began)
         one.deadline = perf_counter() + max(left, 0.0) / (len(passes) - number)
         one.run()
-    return SurveyResult(tuple(p.survey() for p in passes), tuple(_compared(passes, pipelines)))
+    return SurveyResult(tuple(_with_exhibits(p) for p in passes), tuple(_compared(passes, pipelines)))
+
+
+def _with_exhibits(one: Pass) -> DatasetSurvey:
+    made = one.survey()
+    if one.reader is None:
+        return made
+    with one.pipeline.reading():
+        return replace(made, exhibits=exhibits_of(one.reader, made, one.roles))
 
 
 def _once_each(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
@@ -86,12 +104,12 @@ def _between(first: Pipeline, second: Pipeline, one: Pass, other: Pass) -> Betwe
         line=second.line,
     )
     if one is other:
-        return replace(made, same_dataset=True, shared=one.total or one.looked)
-    (base, held), (other_base, other_held) = chosen_of(first.dataset), chosen_of(second.dataset)
+        return replace(made, same_dataset=True, shared=one.total or one.samples_read)
+    (base, indices), (other_base, other_indices) = chosen_of(first.dataset), chosen_of(second.dataset)
     if base is other_base:
         both = [
             set(range(p.total or 0)) if chosen is None else set(chosen)
-            for p, chosen in ((one, held), (other, other_held))
+            for p, chosen in ((one, indices), (other, other_indices))
         ]
         made = replace(made, shared=len(both[0] & both[1]))
     readers = [p.reader for p in (one, other) if p.reader is not None]
@@ -99,8 +117,70 @@ def _between(first: Pipeline, second: Pipeline, one: Pass, other: Pass) -> Betwe
     if not reason and len(readers) == 2 and not readers[0].is_comparable(readers[1]):
         reason = "they are augmented randomly or differently, and the augmentation can't be switched off"
     if reason:
-        nothing = replace(made.exact, reason=reason)
-        return replace(made, exact=nothing, near=nothing)
+        return replace(made, exact=Duplicates(reason=reason), near=Duplicates(reason=reason))
     exact, near = between(one.kept, other.kept, one.coverage)
     made = replace(made, coverage=round(one.coverage, 6), exact=exact, near=near)
     return replace(made, exhibits=exhibits_between(made, one.reader, other.reader, one.roles))
+
+
+# -- the samples that are shown: a pair of copies, an outlier --
+
+
+def exhibits_of(
+    reader: Reader, survey: DatasetSurvey, roles: Mapping[str, str]
+) -> tuple[dict[str, Any], ...]:
+    """The exhibits of one split. Must be called inside `Pipeline.reading()`."""
+    found: list[dict[str, Any]] = []
+    for about, copies in (("exact", survey.exact), ("near", survey.near)):
+        for pair in copies.pairs[:1]:
+            both = (pair.first, pair.second) if about == "near" or copies.conflicting else (pair.first,)
+            note = "" if len(both) == 2 else f"the same as sample {pair.second}"
+            found += [e for index in both for e in _shown(reader, index, about, roles, note)]
+    for outlier in survey.outliers[:MOST_OUTLIERS]:
+        found += _shown(reader, outlier.index, "outlier", roles, outlier.why)
+    return tuple(found)
+
+
+def exhibits_between(
+    made: Between, one: Reader | None, other: Reader | None, roles: Mapping[str, str]
+) -> tuple[dict[str, Any], ...]:
+    """The first pair of two splits."""
+    if one is None or other is None:
+        return ()
+    found: list[dict[str, Any]] = []
+    for about, copies in (("exact", made.exact), ("near", made.near)):
+        for pair in copies.pairs[:1]:
+            with one.pipeline.reading():
+                found += _shown(one, pair.first, about, roles, f"in {made.first}")
+            with other.pipeline.reading():
+                found += _shown(other, pair.second, about, roles, f"in {made.second}")
+    return tuple(found)
+
+
+def _shown(
+    reader: Reader, index: int, about: str, roles: Mapping[str, str], note: str
+) -> Iterator[dict[str, Any]]:
+    try:
+        leaves = reader.read_for_comparing(index) or reader.read(index)
+    except Exception:  # noqa: BLE001 - the dataset's own; there is nothing to show then
+        return
+    main = main_input(leaves, roles)
+    label = label_of(next((leaf for name, leaf in leaves.items() if roles.get(name) == LABEL), None))
+    drawn = _drawn(main, TokenDecoder(reader.pipeline)) if main is not None else None
+    if drawn is None:
+        return
+    said = [f"sample {index}", f"labelled {label}" if label is not None else "", note]
+    caption = ", ".join(part for part in said if part)
+    yield {"about": about, "index": index, **Exhibit(drawn[0], caption, drawn[1]).to_json()}
+
+
+def _drawn(leaf: Leaf, decoder: TokenDecoder) -> tuple[str, Any] | None:
+    if leaf.text is not None:
+        return "text", str(leaf.text)[:MOST_TEXT]
+    if leaf.array is None or not leaf.array.size:
+        return None
+    if leaf.kind == "tokens":
+        words = decoder.text([int(v) for v in leaf.array.reshape(-1)[:MOST_TEXT]])
+        if words is not None:
+            return "text", words[:MOST_TEXT]
+    return shown(torch.from_numpy(np.array(leaf.array)))

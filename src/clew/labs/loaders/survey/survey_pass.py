@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 import numpy as np
 from torch.utils.data import default_collate
 from torch.utils.data.sampler import BatchSampler, RandomSampler
 
-from clew.labs.loaders.field_values import Leaf, roles, taken_apart
-from clew.labs.loaders.look.sample_reader import PROBES, Reader, reader
-from clew.labs.loaders.pipeline import ITERABLE, MAP, CannotRead, Pipeline
-from clew.labs.loaders.survey.content_hash import content, sketch
+from clew.hooks.entry.user_line import user_frame
+from clew.labs.loaders.field_values import Leaf, main_input, roles, split_fields
+from clew.labs.loaders.pipeline import ITERABLE, MAP, Pipeline
 from clew.labs.loaders.survey.copied_samples import BLOCK, chosen_of, meant_copies, within
 from clew.labs.loaders.survey.dataset_labels import label_of, labels, order
 from clew.labs.loaders.survey.field_tallies import FieldTally
-from clew.labs.loaders.survey.main_input import is_rich, is_sequence, lacking, main_input, place_of, scale_of
-from clew.labs.loaders.survey.near_copies import MOST_COMPARED, Sketches
-from clew.labs.loaders.survey.outliers import by_size, by_value
-from clew.labs.loaders.survey.survey_exhibits import exhibits_of
+from clew.labs.loaders.survey.near_copies import Sketches
+from clew.labs.loaders.survey.outliers import SampleSizes, unusual_columns, unusual_targets
+from clew.labs.loaders.survey.sample_reader import PROBES, Reader, probe
 from clew.records.dataset_survey import (
     INPUT,
     LABEL,
     MOST_LISTED,
     Corrupt,
+    Count,
     DatasetSurvey,
+    Duplicates,
     FieldSurvey,
     LabelSurvey,
     Outlier,
     SampleOrder,
 )
+from clew.records.errors import CannotRead
 
 BATCHES = 64  # batches, as the sampler builds them, that are read
-DELIVERED = 0.25  # of the samples that are spent on them
+DELIVERED = 0.25  # share of the samples that are read from them
 FEWEST_BATCHES = 4  # unless these are all that can be read
 LONG_BLOCK = 64  # samples read in a row where all are
 
 OFTEN = 0.1  # seconds between two progress reports
-FEW = 0.01  # share of blank samples up to which they count as unusual
 
 Progress = Callable[[int, int, str], None]  # samples read, samples to read, split
 
@@ -56,24 +55,21 @@ class Pass:
         self.total = length_of(pipeline)
         origins = chosen_of(pipeline.dataset)[1]
         self._origins = origins if origins is not None and len(origins) == self.total else None
-        self.looked = 0
         self.stopped = ""
         self._progress = progress
-        self._told = 0.0
+        self._reported = 0.0  # time of the last progress report
         self._began = perf_counter()
         self._tallies: dict[str, FieldTally] = {}
         self.roles: dict[str, str] = {}
-        self._given: dict[int, str] = {}  # label by index
-        self._of_floats = False
-        self._sizes: list[float] = []
-        self._lengths: list[float] = []
-        self._read: list[int] = []
+        self._labels_by_index: dict[int, str] = {}
+        self._floats_as_labels = False
+        self._sizes = SampleSizes()
         self._corrupt: list[Corrupt] = []
         self._corrupt_count = self._nothing = 0
         self._raised: list[int] = []  # indices out of range
         self._batches: list[list[int]] = []
         self.reader: Reader | None = None
-        self._made: DatasetSurvey | None = None
+        self._seconds = 0.0
 
     # -- reading --
 
@@ -85,9 +81,9 @@ class Pass:
             self.stopped = "the length of the dataset is unknown" if self.total is None else "it is empty"
             return
         with self.pipeline.reading():
-            self.reader = reader(self.pipeline, spread(self.total, PROBES))
+            self.reader = probe(self.pipeline, spread(self.total, PROBES))
 
-    def lay_bare(self) -> None:
+    def drop_transforms(self) -> None:
         """Another split can only be compared without its transforms: read this one without them too."""
         if self.reader is not None:
             with self.pipeline.reading():
@@ -99,6 +95,7 @@ class Pass:
                 self._pass()
         except CannotRead as reason:
             self.stopped = str(reason)
+        self._seconds = perf_counter() - self._began
 
     def _pass(self) -> None:
         if self.pipeline.kind == ITERABLE:
@@ -115,8 +112,6 @@ class Pass:
             if self._out_of_time(done, len(wanted)):
                 break
             self._one(index, self.reader)
-        made = self.survey()
-        self._made = replace(made, exhibits=exhibits_of(self.reader, made, self.roles))
 
     def _probed(self, read: Reader) -> list[tuple[int, dict[str, Leaf]]]:
         found = []
@@ -134,7 +129,7 @@ class Pass:
                 self._count_corrupt(index, "the dataset returned None", None)
                 self._nothing += 1
                 return
-            leaves = taken_apart(sample)
+            leaves = split_fields(sample)
             compared = None if read.reason else read.read_for_comparing(index) or leaves
         except Exception as error:  # noqa: BLE001 - the dataset's own
             self._count_corrupt(index, f"{type(error).__name__}: {error}", error)
@@ -149,24 +144,24 @@ class Pass:
             if (self.limit is not None and index >= self.limit) or self._out_of_time(index, self.limit or 0):
                 break
             try:
-                leaves = taken_apart(next(samples))
+                leaves = split_fields(next(samples))
             except StopIteration:
-                self.total = self.looked
+                self.total = self.samples_read
                 break
             except CannotRead:
                 raise
             except Exception as error:  # noqa: BLE001 - the dataset's own, after which it has ended
                 self._count_corrupt(index, f"{type(error).__name__}: {error}", error)
                 break
-            probed.append((index, leaves)) if len(probed) < PROBES else None
-            if len(probed) == index + 1:
+            if index < PROBES:
+                probed.append((index, leaves))
                 self.roles = roles(probed)
             self._add(index, leaves, leaves)
 
     def _out_of_time(self, done: int, wanted: int) -> bool:
         now = perf_counter()
-        if self._progress is not None and now - self._told > OFTEN:
-            self._told = now
+        if self._progress is not None and now - self._reported > OFTEN:
+            self._reported = now
             self._progress(done, wanted, self.pipeline.name)
         if now > self.deadline and done:
             self.stopped = "the time limit"
@@ -177,58 +172,42 @@ class Pass:
         if isinstance(error, IndexError):
             self._raised.append(index)
         if len(self._corrupt) < MOST_LISTED:
-            file, line = place_of(error)
-            self._corrupt.append(Corrupt(index, words[:300], file, line))
+            place = user_frame(error.__traceback__) if error is not None else (None, None)
+            self._corrupt.append(Corrupt(index, words[:300], *place))
 
     # -- counting --
 
     def _add(self, index: int, leaves: dict[str, Leaf], compared: dict[str, Leaf] | None) -> None:
-        self.looked += 1
-        self._read.append(index)
         for name, leaf in leaves.items():
             self._tallies.setdefault(name, FieldTally(name)).add(index, leaf)
             self.roles.setdefault(name, INPUT)
         answer = next((leaves[n] for n, role in self.roles.items() if role == LABEL and n in leaves), None)
         label = label_of(answer)
         if label is not None and answer is not None:
-            self._given[index] = label
-            self._of_floats |= answer.array is not None and answer.array.dtype.kind == "f"
-        main = main_input(leaves, self.roles)
-        self._sizes.append(scale_of(main))
-        self._lengths.append(float(main.shape[0]) if main is not None and is_sequence(main) else 0.0)
+            self._labels_by_index[index] = label
+            self._floats_as_labels |= answer.array is not None and answer.array.dtype.kind == "f"
+        self._sizes.add(index, main_input(leaves, self.roles))
         if compared is not None:
-            self._keep(index, compared, label or "")
-
-    def _keep(self, index: int, leaves: dict[str, Leaf], label: str) -> None:
-        kept, main = self.kept, main_input(leaves, self.roles)
-        inputs = [leaf for name, leaf in leaves.items() if self.roles.get(name, INPUT) == INPUT]
-        rich = main is not None and any(is_rich(leaf) for leaf in inputs)
-        kept.indices.append(index)
-        kept.origins.append(index if self._origins is None else self._origins[index])
-        kept.hashes.append(content(inputs))
-        kept.labels.append(label)
-        kept.rich.append(rich)
-        made = sketch(main) if rich and main is not None and len(kept.sketches) < MOST_COMPARED else None
-        if made is not None and kept.method in ("", made[0]):
-            kept.method = made[0]
-            kept.sketches.append(made[1])
-            kept.sketched.append(len(kept.indices) - 1)
+            origin = index if self._origins is None else self._origins[index]
+            self.kept.add(index, origin, compared, self.roles, label or "")
 
     # -- results --
 
     @property
+    def samples_read(self) -> int:
+        """Samples that were read without an error."""
+        return len(self._sizes.indices)
+
+    @property
     def coverage(self) -> float:
-        return min(self.looked / self.total, 1.0) if self.total else 1.0
+        return min(self.samples_read / self.total, 1.0) if self.total else 1.0
 
     def survey(self) -> DatasetSurvey:
-        if self._made is None:
-            self._made = self._with_copies(self._summed_up())
-        return self._made
-
-    def _summed_up(self) -> DatasetSurvey:
+        """What was found, except the samples to show."""
         found = tuple(t.survey(self.roles.get(n, INPUT)) for n, t in self._tallies.items())
-        said = self._labels()
-        outliers = self._outliers(found, said)
+        label_survey = self._labels()
+        outliers = self._outliers(found, label_survey)
+        exact, near = self._copies()
         mutation = self.reader.mutation if self.reader is not None else None
         return DatasetSurvey(
             split=self.pipeline.name,
@@ -238,15 +217,17 @@ class Pass:
             file=self.pipeline.file,
             line=self.pipeline.line,
             total=self.total,
-            looked=self.looked,
-            seconds=round(perf_counter() - self._began, 3),
+            looked=self.samples_read,
+            seconds=round(self._seconds, 3),
             stopped=self.stopped,
             random=self.reader.random if self.reader is not None else "",
             stacked=is_stacked(self.pipeline),
             fields=found,
-            missing_fields=lacking(found, self.looked),
-            labels=said,
-            order=self._order(said),
+            missing_fields=tuple(
+                Count(f.name, self.samples_read - f.samples) for f in found if f.samples < self.samples_read
+            ),
+            labels=label_survey,
+            order=self._order(label_survey),
             outliers=tuple(outliers[:MOST_LISTED]),
             outlier_count=len(outliers),
             corrupt=tuple(sorted(self._corrupt, key=lambda c: c.index)),
@@ -254,71 +235,49 @@ class Pass:
             nothing=self._nothing,
             past_end=self._past_end(),
             mutation=mutation,
+            exact=exact,
+            near=near,
         )
 
-    def _with_copies(self, made: DatasetSurvey) -> DatasetSurvey:
+    def _copies(self) -> tuple[Duplicates, Duplicates]:
         if self.reader is not None and self.reader.reason:
-            nothing = replace(made.exact, reason=self.reader.reason)
-            return replace(made, exact=nothing, near=nothing)
-        exact, near = within(self.kept, self.looked, self.total, meant_copies(self.pipeline.dataset))
-        return replace(made, exact=exact, near=near)
+            return Duplicates(reason=self.reader.reason), Duplicates(reason=self.reader.reason)
+        return within(self.kept, self.samples_read, self.total, meant_copies(self.pipeline.dataset))
 
     def _labels(self) -> LabelSurvey | None:
         field = next((n for n, role in self.roles.items() if role == LABEL), "")
-        return labels(field, self._given, self._of_floats, self.total)
+        return labels(field, self._labels_by_index, self._floats_as_labels, self.total)
 
-    def _order(self, said: LabelSurvey | None) -> SampleOrder | None:
-        if said is None or said.kind != "class" or not self._batches:
+    def _order(self, label_survey: LabelSurvey | None) -> SampleOrder | None:
+        if label_survey is None or label_survey.kind != "class" or not self._batches:
             return None
         own = self.pipeline.batch_sampler
         sampler = own if own is not None and type(own) is not BatchSampler else self.pipeline.sampler
         shuffled = isinstance(sampler, RandomSampler)
         size = self.pipeline.batch_size or max(map(len, self._batches))
         return order(
-            "" if sampler is None else type(sampler).__name__, shuffled, self._batches, self._given, size
+            "" if sampler is None else type(sampler).__name__,
+            shuffled,
+            self._batches,
+            self._labels_by_index,
+            size,
         )
 
-    def _outliers(self, found: Sequence[FieldSurvey], said: LabelSurvey | None) -> list[Outlier]:
+    def _outliers(self, found: Sequence[FieldSurvey], label_survey: LabelSurvey | None) -> list[Outlier]:
         main = max((f for f in found if f.role == INPUT), key=lambda f: f.features, default=None)
         if main is None:
             return []
-        listed: list[Outlier] = []
-        if main.kind in ("image", "wave", "array"):
-            listed += by_size(self._read, self._sizes, "scale", main.name)
-            if main.blank <= max(FEW * len(self._read), 1):
-                listed += [Outlier(i, "blank", main.name) for i in main.blank_at]
-        if len(main.shapes) > 1 or main.kind == "text":
-            listed += by_size(self._read, self._lengths, "length", main.name)
-        listed += [Outlier(i, "empty", main.name) for i in main.empty_at]
-        listed += self._unusual_columns(main)
-        if said is not None and said.kind == "value":
-            listed += self._unusual_targets(said)
+        listed = [*self._sizes.outliers(main), *unusual_columns(self.kept, main)]
+        if label_survey is not None and label_survey.kind == "value":
+            listed += unusual_targets(label_survey.field, self._labels_by_index)
         return listed
-
-    def _unusual_columns(self, main: FieldSurvey) -> Iterator[Outlier]:
-        kept = self.kept
-        if main.kind != "vector" or len({s.size for s in kept.sketches}) != 1:
-            return
-        table = np.stack(kept.sketches).astype(np.float64)
-        if table.shape[1] != main.features:
-            return  # projections, not columns
-        indices = [kept.indices[n] for n in kept.sketched]
-        for column in range(table.shape[1]):
-            yield from by_value(indices, table[:, column], main.name, column)
-
-    def _unusual_targets(self, said: LabelSurvey) -> list[Outlier]:
-        try:
-            values = np.array([float(v) for v in self._given.values()])
-        except ValueError:
-            return []
-        return by_value(list(self._given), values, said.field)
 
     def _past_end(self) -> int | None:
         """The index from which every read is out of range: then the length is wrong, not the samples."""
         if not self._raised or self.total is None:
             return None
         start = min(self._raised)
-        return start if start > max(self._read, default=-1) else None
+        return start if start > max(self._sizes.indices, default=-1) else None
 
 
 def length_of(pipeline: Pipeline) -> int | None:

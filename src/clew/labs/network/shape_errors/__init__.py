@@ -2,15 +2,14 @@
 
 Enter at `shape_error.py`. May import: records, hooks, labs.snapshot, labs.network.
 
-- `call_expectations`: what torch functions expect of their operands: `torch.cat`, `@`, `x.view`, …
-- `failing_expression`: finds the expression that failed, even inside a statement that spans many lines
+- `call_expectations`: what torch functions expect of their operands: `torch.cat`, `@`, `x.view`, …; where no
+  line names them, from torch's own message
+- `failing_expression`: finds the expression that failed, even inside a statement that spans many lines, and
+  which of its tensors don't match
 - `layer_expectations`: compares what a torch layer expects of its input with what it was given
-- `line_tensors`: the tensors named on a line of the user's code, and which of them don't match
 - `loss_expectations`: what torch losses expect of an output and its target
-- `mismatch`: A mismatch in words: what was expected and what was given. Shared by all explanations of
+- `mismatch`: a mismatch in words: what was expected and what was given. Shared by all explanations of
   shape errors
 - `shape_error`: explains why a forward failed, from the traceback: its frames still reference modules and
   tensors
-- `torch_messages`: parses torch's own error message into expected and given, for operands that no line
-  names
 """

@@ -1,7 +1,11 @@
-"""What torch functions expect of their operands: `torch.cat`, `@`, `x.view`, …"""
+"""What torch functions expect of their operands: `torch.cat`, `@`, `x.view`, …
+
+Where no line names the operands, torch's own error message says what was expected and given.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from clew.labs.network.shape_errors.mismatch import Mismatch, shape_text, sizes_text
+from clew.records.plural import counted
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ def _move(left: Operand, right: Operand) -> str:
     return f"move one of them: {right.name} = {right.name}.to({left.name}.device)"
 
 
-def _clash(a: Sequence[int], b: Sequence[int]) -> tuple[int, int, int] | None:
+def broadcast_clash(a: Sequence[int], b: Sequence[int]) -> tuple[int, int, int] | None:
     """The first dimension, from the last, in which two shapes do not broadcast, and the sizes."""
     for back, (x, y) in enumerate(zip(reversed(a), reversed(b), strict=False), 1):
         if x != y and 1 not in (x, y):
@@ -72,7 +77,7 @@ def elementwise(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch |
     if pair is None:
         return None
     wrong = _device(*pair)
-    clash = _clash(pair[0].value.shape, pair[1].value.shape)
+    clash = broadcast_clash(pair[0].value.shape, pair[1].value.shape)
     if wrong is not None or clash is None:
         return wrong
     back, a, b = clash
@@ -96,13 +101,13 @@ def matmul(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None
     inner = b.shape[-2] if b.dim() > 1 else b.shape[0]
     if a.shape[-1] != inner:
         fix = "the inner sizes must be equal"
-        if b.dim() > 1 and a.shape[-1] == b.shape[-1] and not _clash(a.shape[:-2], b.shape[:-2]):
+        if b.dim() > 1 and a.shape[-1] == b.shape[-1] and not broadcast_clash(a.shape[:-2], b.shape[:-2]):
             fix = f"transpose the second: {right}.transpose(-2, -1)"
         return Mismatch("shape", f"… × {a.shape[-1]} @ {a.shape[-1]} × …", _listed(pair), fix)
-    clash = _clash(a.shape[:-2], b.shape[:-2])
+    clash = broadcast_clash(a.shape[:-2], b.shape[:-2])
     if clash is None:
         return None
-    text = f"{left} has {clash[1]} matrices there, {right} has {clash[2]}"
+    text = f"{left} has {counted(clash[1], 'matrix', 'matrices')} there, {right} has {clash[2]}"
     return Mismatch("shape", f"equal sizes, or 1, in dimension -{clash[0] + 2}", _listed(pair), text)
 
 
@@ -128,11 +133,9 @@ def _of_rank(rank: int, expected: str, operands: list[Operand]) -> Mismatch | No
         return None
     fits = all(o.value.dim() for o in pair) and matmul(list(pair), {}) is None
     text = f"both must have {rank} dimensions"
-    return Mismatch("shape", expected, _listed(pair), f"{text}; {_product(pair)}" if fits else text)
-
-
-def _product(pair: tuple[Operand, Operand]) -> str:
-    return f"{pair[0].name} @ {pair[1].name} takes any number of dimensions"
+    if fits:
+        text += f"; {pair[0].name} @ {pair[1].name} takes any number of dimensions"
+    return Mismatch("shape", expected, _listed(pair), text)
 
 
 def _cat(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
@@ -145,7 +148,8 @@ def _cat(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
     rank = first.value.dim()
     if any(o.value.dim() != rank for o in tensors):
         text = "they must have the same number of dimensions"
-        return Mismatch("shape", f"{rank} dimensions, as {first.name} has", _listed(tensors), text)
+        expected = f"{counted(rank, 'dimension')}, as {first.name} has"
+        return Mismatch("shape", expected, _listed(tensors), text)
     if not -rank <= dim < rank:
         return None  # torch says it well
     for other in tensors[1:]:
@@ -189,7 +193,9 @@ def _view(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
 def view_mismatch(sizes: Sequence[int], elements: int, x: Tensor | None = None) -> Mismatch | None:
     """A shape that does not have this many elements."""
     fixed = prod(s for s in sizes if s != -1)
-    given = f"{shape_text(x)}, {elements} elements" if x is not None else f"{elements} elements"
+    given = counted(elements, "element")
+    if x is not None:
+        given = f"{shape_text(x)}, {given}"
     if -1 in sizes:
         if not fixed or elements % fixed == 0:
             return None
@@ -197,10 +203,10 @@ def view_mismatch(sizes: Sequence[int], elements: int, x: Tensor | None = None) 
         if x is not None and x.dim() > 1 and len(sizes) == 2 and sizes[0] == -1:
             rows = sizes_text((x.shape[0], elements // x.shape[0])) if x.shape[0] else ""
             text += f"; x.flatten(1), one row per sample, gives {rows}" if rows else ""
-        return Mismatch("shape", f"a multiple of {fixed} elements", given, text)
+        return Mismatch("shape", f"a multiple of {counted(fixed, 'element')}", given, text)
     if fixed == elements:
         return None
-    return Mismatch("shape", f"{fixed} elements for {sizes_text(sizes)}", given)
+    return Mismatch("shape", f"{counted(fixed, 'element')} for {sizes_text(sizes)}", given)
 
 
 def _attention(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
@@ -214,13 +220,13 @@ def _attention(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | 
         text = f"queries and keys must have the same last size: {q[-1]} against {k[-1]}"
         return Mismatch("shape", f"keys of … × {q[-1]}", _listed((query, key)), text)
     if k[-2] != v[-2]:
-        text = f"each key needs one value: {k[-2]} keys, {v[-2]} values"
+        text = f"each key needs one value: {counted(k[-2], 'key')}, {counted(v[-2], 'value')}"
         return Mismatch("shape", f"values of … × {k[-2]} × …", _listed((key, value)), text)
     mask = keywords.get("attn_mask", known[3].value if len(known) > 3 else None)
-    if isinstance(mask, Tensor) and _clash(mask.shape, (q[-2], k[-2])) is not None:
+    if isinstance(mask, Tensor) and broadcast_clash(mask.shape, (q[-2], k[-2])) is not None:
         text = "the mask needs one row per query and one column per key"
         return Mismatch("shape", f"a mask of … × {q[-2]} × {k[-2]}", shape_text(mask), text)
-    clash = _clash(q[:-2], k[:-2])
+    clash = broadcast_clash(q[:-2], k[:-2])
     if clash is None:
         return None
     text = f"they differ in dimension -{clash[0] + 2}: {clash[1]} against {clash[2]}"
@@ -239,3 +245,106 @@ RULES: dict[str, Rule] = {
     "scaled_dot_product_attention": _attention,
     **dict.fromkeys((*_BROADCASTING, *(f"{n}_" for n in _BROADCASTING), *_COMPARING), elementwise),
 }
+
+
+# -- torch's own messages --
+
+Found = re.Match[str]
+
+
+def message_mismatch(error: BaseException) -> Mismatch | None:
+    """Torch's message in Clew's words; None for an unknown message."""
+    text = str(error)
+    for pattern, read in _MESSAGES:
+        found = re.search(pattern, text)
+        if found is not None:
+            return read(found)
+    return None
+
+
+def _product(found: Found) -> Mismatch:
+    n, m, k, p = found.groups()
+    text = f"the inner sizes must be equal: {m} against {k}"
+    return Mismatch("shape", f"… × {m} @ {m} × …", f"{n}×{m} @ {k}×{p}", text)
+
+
+def _broadcast(found: Found) -> Mismatch:
+    a, b, dim = found.groups()
+    return Mismatch("shape", f"equal sizes, or 1, in dimension {dim}", f"{a} against {b}")
+
+
+def _joined(found: Found) -> Mismatch:
+    dim, wanted, got, number = found.groups()
+    return Mismatch("shape", f"size {wanted}, equal except in dimension {dim}", f"{got} in tensor {number}")
+
+
+def _ranks(found: Found) -> Mismatch:
+    return Mismatch("shape", f"{counted(int(found[1]), 'dimension')}, like the first", found[2])
+
+
+def _stacked(found: Found) -> Mismatch:
+    first, other, number = found[1], found[2], found[3]
+    return Mismatch("shape", f"{_sizes(first)}, like the first", f"{_sizes(other)} at index {number}")
+
+
+def _batches(found: Found) -> Mismatch:
+    return Mismatch("shape", f"{_sizes(found[1])} × …", f"{_sizes(found[2])} × … as the second operand")
+
+
+def _viewed(found: Found) -> Mismatch | None:
+    return view_mismatch([int(s) for s in re.findall(r"-?\d+", found[1])], int(found[2]))
+
+
+def _expanded(found: Found) -> Mismatch:
+    expected = f"{found[2]}, or a size of 1, in dimension {found[3]}"
+    return Mismatch("shape", expected, f"a requested size of {found[1]}")
+
+
+def _strided(found: Found) -> Mismatch:
+    text = (
+        "a transposed tensor can't be viewed in another shape without a copy: use .reshape(…) "
+        "instead of .view(…)"
+    )
+    return Mismatch("shape", "contiguous memory", "a transposed or sliced tensor", text)
+
+
+def _place(found: Found) -> Mismatch:
+    index, dim, size = found.groups()
+    return Mismatch("index", f"an index from 0 to {int(size) - 1} in dimension {dim}", index)
+
+
+def _dimension(found: Found) -> Mismatch:
+    low, high, got = found.groups()
+    return Mismatch("shape", f"a dimension from {low} to {high}", got)
+
+
+def _split(found: Found) -> Mismatch:
+    return Mismatch(
+        "shape", f"parts that add up to {found[1]}", f"parts of {_sizes(found[2]).replace('×', ', ')}"
+    )
+
+
+def _sizes(text: str) -> str:
+    return sizes_text(int(s) for s in re.findall(r"\d+", text))
+
+
+_MESSAGES: tuple[tuple[str, Callable[[Found], Mismatch | None]], ...] = (
+    (r"shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product),
+    (
+        r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at .*dimension (\d+)",
+        _broadcast,
+    ),
+    (r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+) for tensor number (\d+)", _joined),
+    (r"must have same number of dimensions: got (\d+) and (\d+)", _ranks),
+    (r"stack expects each .*got (\[.*?\]) at entry 0 and (\[.*?\]) at entry (\d+)", _stacked),
+    (r"first two dimensions of batch2 tensor to be: (\[.*?\]) but got: (\[.*?\])", _batches),
+    (r"shape '(\[.*?\])' is invalid for input of size (\d+)", _viewed),
+    (
+        r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at .*dimension (\d+)",
+        _expanded,
+    ),
+    (r"view size is not compatible with input tensor's size and stride", _strided),
+    (r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)", _place),
+    (r"expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)", _dimension),
+    (r"split_sizes to sum exactly to (\d+) .*split_sizes=(\[.*?\])", _split),
+)

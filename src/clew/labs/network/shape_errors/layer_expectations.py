@@ -20,6 +20,7 @@ from clew.labs.network.shape_errors.mismatch import (
 )
 from clew.labs.network.tensor_info import dtype_name
 from clew.measure.nested_tensors import tensors_in
+from clew.records.plural import counted
 
 _PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 # Number of input dimensions, by layer; a SyncBatchNorm accepts any.
@@ -41,7 +42,7 @@ def _batched(layer: _ConvNd, x: Tensor, before: Maker | None) -> Mismatch | None
     wanted, got = layer.in_channels, x.shape[1]
     if got == wanted:
         return None
-    text = f"{type(layer).__name__}(in_channels={wanted}) got {got} channels"
+    text = f"{type(layer).__name__}(in_channels={wanted}) got {counted(got, 'channel')}"
     if _are_last(wanted, x.shape[1:]):
         text += f": they are last; {channels_second(x)}"
     elif got % layer.groups:
@@ -72,14 +73,13 @@ def _one_sample(layer: _ConvNd, x: Tensor) -> Mismatch | None:
     if got == wanted:
         return None
     text = (
-        f"{type(layer).__name__}(in_channels={wanted}) reads {shape_text(x)} as one sample with {got} "
-        "channels"
+        f"{type(layer).__name__}(in_channels={wanted}) reads {shape_text(x)} as one sample with "
+        f"{counted(got, 'channel')}"
     )
     if _are_last(wanted, x.shape):
         text += f": they are last; {channels_second(x, batched=False)}"
     elif wanted == 1:
-        batch = "×".join(map(str, (got, 1, *x.shape[1:])))
-        text += f": add a channel dimension, x.unsqueeze(1) gives {batch}"
+        text += f": add a channel dimension, x.unsqueeze(1) gives {sizes_text((got, 1, *x.shape[1:]))}"
     else:
         text += "; a batch has one more dimension"
     return Mismatch("shape", " × ".join(["batch", str(wanted), "…"]), shape_text(x), text)
@@ -109,12 +109,11 @@ def _too_small(layer: _ConvNd, x: Tensor) -> Mismatch | None:
         room = x.shape[x.dim() - spatial + axis] + 2 * padding[axis]
         if room < layer.dilation[axis] * (layer.kernel_size[axis] - 1) + 1:
             what = "sequence" if spatial == 1 else "image"
-            size = "×".join(map(str, x.shape[-spatial:]))
             text = (
-                f"the {what} is down to {size} here, smaller than the kernel: use fewer poolings or "
-                "strides, or padding"
+                f"the {what} is down to {sizes_text(x.shape[-spatial:])} here, smaller than the kernel: use "
+                "fewer poolings or strides, or padding"
             )
-            return Mismatch("shape", f"at least {'×'.join(map(str, layer.kernel_size))}", shape_text(x), text)
+            return Mismatch("shape", f"at least {sizes_text(layer.kernel_size)}", shape_text(x), text)
     return None
 
 
@@ -127,7 +126,7 @@ def batch_norm(layer: _BatchNorm, x: Tensor, before: Maker | None) -> Mismatch |
     if x.dim() < 2:
         return Mismatch("shape", expected, shape_text(x), f"{kind} needs a batch dimension")
     if x.shape[1] != wanted:
-        text = f"{kind}({wanted}) got {x.shape[1]} channels{_where_channels(x, wanted, before)}"
+        text = f"{kind}({wanted}) got {counted(x.shape[1], 'channel')}{_where_channels(x, wanted, before)}"
         return Mismatch("shape", expected, shape_text(x), text)
     if layer.training and x.numel() == x.shape[1]:
         text = (
@@ -317,7 +316,7 @@ def embedding(weight: Tensor, x: Tensor) -> Mismatch | None:
     if x.numel() and x.device.type == "cpu" and type(x) in (Tensor, nn.Parameter):
         low, high = int(x.min()), int(x.max())
         if low < 0 or high >= rows:
-            text = f"Embedding has {rows} rows, but the ids range from {low} to {high}"
+            text = f"Embedding has {counted(rows, 'row')}, but the ids range from {low} to {high}"
             fix = "; is the vocabulary larger, or is the padding id outside it?"
             return Mismatch("index", f"ids from 0 to {rows - 1}", f"{low} … {high}", text + fix)
     return None

@@ -7,8 +7,10 @@ from math import prod
 import torch
 from torch import Tensor
 
+from clew.labs.network.shape_errors.call_expectations import broadcast_clash
 from clew.labs.network.shape_errors.mismatch import Mismatch, shape_text, sizes_text
 from clew.labs.network.tensor_info import dtype_name
+from clew.records.plural import counted
 
 _CLASS_LOSSES = ("cross_entropy", "nll_loss")
 _EXACT = ("binary_cross_entropy", "binary_cross_entropy_with_logits")  # the others broadcast
@@ -98,14 +100,15 @@ def _range(x: Tensor, target: Tensor, ignore: int) -> Mismatch | None:
     if known.numel():
         low, high, classes = int(known.min()), int(known.max()), x.shape[1 if x.dim() > 1 else 0]
         if low < 0 or high >= classes:
-            text = f"the output has {classes} classes, but the targets range from {low} to {high}"
+            known_classes = counted(classes, "class", "classes")
+            text = f"the output has {known_classes}, but the targets range from {low} to {high}"
             return Mismatch("index", f"targets from 0 to {classes - 1}", f"{low} … {high}", text)
     return None
 
 
 def _element_by_element(loss: str, x: Tensor, target: Tensor, names: Names) -> Mismatch | None:
-    fits = x.shape == target.shape or (loss not in _EXACT and _broadcast(x, target))
-    if fits:
+    broadcasts = broadcast_clash(x.shape, target.shape) is None
+    if x.shape == target.shape or (loss not in _EXACT and broadcasts):
         if loss in _EXACT and not target.dtype.is_floating_point:
             text = f"the target is a probability and must be a float: {names[1]}.float()"
             return Mismatch("dtype", dtype_name(x.dtype), dtype_name(target.dtype), text)
@@ -116,8 +119,3 @@ def _element_by_element(loss: str, x: Tensor, target: Tensor, names: Names) -> M
     elif tuple(target.shape) == (*x.shape, 1):
         text += f": {names[1]}.squeeze(-1)"
     return Mismatch("shape", shape_text(x), shape_text(target), text)
-
-
-def _broadcast(x: Tensor, target: Tensor) -> bool:
-    pairs = zip(reversed(x.shape), reversed(target.shape), strict=False)
-    return all(a == b or 1 in (a, b) for a, b in pairs)

@@ -24,7 +24,7 @@ class Maker:
     """The layer that produced the failing layer's input."""
 
     path: str
-    module: nn.Module | None = None
+    module: nn.Module
 
     @property
     def puts_out(self) -> int | None:

@@ -13,15 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import HIDDEN, USER, kind_of
-from clew.labs.network.shape_errors.failing_expression import FailingSpot, code_at, spot
+from clew.labs.network.shape_errors.call_expectations import message_mismatch
+from clew.labs.network.shape_errors.failing_expression import (
+    FailingSpot,
+    argument_names,
+    code_at,
+    find_spot,
+    judge,
+    tensors_at,
+)
 from clew.labs.network.shape_errors.layer_expectations import embedding, expectation
-from clew.labs.network.shape_errors.line_tensors import argument_names, judge, tensors_at
 from clew.labs.network.shape_errors.loss_expectations import LOSSES, loss_mismatch
 from clew.labs.network.shape_errors.mismatch import Maker, Mismatch
-from clew.labs.network.shape_errors.torch_messages import message_mismatch
 from clew.labs.network.tensor_info import described
 from clew.measure.nested_tensors import tensors_in
-from clew.records.network import INPUT, Mishap, ModuleFrame, TensorInfo
+from clew.records.network import INPUT, ModuleFrame, ShapeError, TensorInfo
 
 if TYPE_CHECKING:
     from clew.labs.network.trace.op_tracer import ForwardTrace
@@ -52,19 +58,19 @@ _TYPES = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
 
 
 class ForwardError(RuntimeError):
-    """A forward that failed; `mishap` says where, with what shapes, and what would help."""
+    """A forward that failed; `shape_error` says where, with what shapes, and what would help."""
 
-    def __init__(self, mishap: Mishap) -> None:
-        super().__init__(mishap.suggestion or mishap.error)
-        self.mishap = mishap
+    def __init__(self, shape_error: ShapeError) -> None:
+        super().__init__(shape_error.suggestion or shape_error.error)
+        self.shape_error = shape_error
 
 
-def mismatch(error: BaseException) -> Mishap | None:
+def explain_mismatch(error: BaseException) -> ShapeError | None:
     """The explanation of an uncaught exception, if it is a mismatch of shapes, dtypes or devices in torch."""
     if not isinstance(error, _TYPES) or kind_of_error(error) == "other" or not _raised_by_torch(error):
         return None
-    mishap = explain(error)
-    return mishap if mishap.frames else None
+    shape_error = explain(error)
+    return shape_error if shape_error.frames else None
 
 
 class FailedStep(NamedTuple):
@@ -82,7 +88,7 @@ class FailedStep(NamedTuple):
 
 def explain(
     error: BaseException, model: nn.Module | None = None, trace: ForwardTrace | None = None
-) -> Mishap:
+) -> ShapeError:
     """The module stack with shapes, what was expected and given, and a suggestion."""
     walked = list(_walk(error.__traceback__))
     calls = [(step.frame, step.module) for step in walked if step.module is not None]
@@ -95,7 +101,7 @@ def explain(
         found = (judge(place, error) if place is not None else None) or message_mismatch(error)
     if place is not None and not _is_layer(calls):
         frames += _line_frame(place)
-    return Mishap(
+    return ShapeError(
         error=f"{type(error).__name__}: {_first_line(error)}",
         frames=tuple(frames),
         kind=found.kind if found is not None else kind_of_error(error),
@@ -126,7 +132,7 @@ def _raised_by_torch(error: BaseException) -> bool:
         return False
     if kind_of(last.tb_frame.f_code.co_filename) == HIDDEN:
         return True
-    return not spot(last.tb_frame, last.tb_lineno, last.tb_lasti).raises
+    return not find_spot(last.tb_frame, last.tb_lineno, last.tb_lasti).raises
 
 
 def _walk(traceback: TracebackType | None) -> Iterator[FailedStep]:
@@ -145,7 +151,7 @@ def _last_line(walked: list[FailedStep]) -> FailingSpot | None:
     for wanted in (USER, HIDDEN + 1):
         for step in reversed(walked):
             if kind_of(step.file) == wanted:
-                return spot(step.frame, step.line, step.instruction)
+                return find_spot(step.frame, step.line, step.instruction)
     return None
 
 

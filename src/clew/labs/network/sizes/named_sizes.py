@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from clew.labs.network.network_inputs import Feed
-from clew.labs.network.sizes.resized_forward import RESULT, Trials, other_sizes
-from clew.labs.network.sizes.size_fits import at, fitted, symbol
-from clew.labs.network.sizes.size_formulas import in_a_shape, size_words
+from clew.labs.network.sizes.resized_forward import RESULT, ResizedForwards, other_sizes
+from clew.labs.network.sizes.size_formulas import bracket_sums, evaluate, fit_formula, format_size, symbol
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.traced_forward import converter, without_computing
 from clew.measure.nested_tensors import map_tensors, tensors_in
@@ -45,15 +44,15 @@ class Naming:
         symbols = Symbols(model, feed)
         lost = list(feed.sizes) if symbols.error is not None else symbols.fixed()
         doubtful = lost or symbols.equated()
-        trials = Trials(model, feed, trace) if doubtful else None
-        if trials is None or not trials.possible:
+        forwards = ResizedForwards(model, feed, trace) if doubtful else None
+        if forwards is None or not forwards.possible:
             self._settle_for(symbols, lost)
             return
-        trials.vary(list(feed.sizes) if lost else doubtful)
-        sizes = symbols.sizes({name: feed.sizes[name] for name in trials.fixed})
-        self._sizes = _checked(trials, sizes, list(symbols.formulas()))
-        if trials.fixed:
-            names = ", ".join(trials.fixed)
+        forwards.vary(list(feed.sizes) if lost else doubtful)
+        sizes = symbols.sizes({name: feed.sizes[name] for name in forwards.fixed})
+        self._sizes = _checked(forwards, sizes, list(symbols.formulas()))
+        if forwards.fixed:
+            names = ", ".join(forwards.fixed)
             self.reason = (
                 f"the model fixes {names}: it works with only one size, and failed with the others tried"
             )
@@ -123,7 +122,7 @@ class Symbols:
 
     def _breaks(self, name: str, size: int) -> bool:
         others = [{**self._feed.sizes, name: n} for n in other_sizes(size, set())]
-        return any(at(e, sizes) == False for e in self._equations(name) for sizes in others)  # noqa: E712 - sympy's own
+        return any(evaluate(e, sizes) == False for e in self._equations(name) for sizes in others)  # noqa: E712 - sympy's own
 
     def _equations(self, name: str) -> set[Any]:
         guards = (g.expr.xreplace(self._known()) for g in getattr(self._env, "guards", ()))
@@ -142,7 +141,7 @@ class Symbols:
     def _formula(self, size: Any, fixed: dict[str, int]) -> Any:
         if type(size) is int:
             return size
-        formula = at(self._env.simplify(size.node.expr).xreplace(self._known()), fixed)
+        formula = evaluate(self._env.simplify(size.node.expr).xreplace(self._known()), fixed)
         return formula if self._speaks_names(formula) else None
 
     def formulas(self) -> Iterator[Any]:
@@ -156,20 +155,20 @@ class Symbols:
         return {s.name for s in formula.free_symbols} <= set(self._feed.sizes)
 
 
-def _checked(trials: Trials, symbolic: dict[Any, Sizes], known: list[Any]) -> dict[Any, Sizes]:
+def _checked(forwards: ResizedForwards, symbolic: dict[Any, Sizes], known: list[Any]) -> dict[Any, Sizes]:
     """Formulas that hold at all sizes tried: torch's own, or else a fitted one."""
     fits: dict[tuple[int, ...], Any] = {}
 
     def formula(torchs: Any, values: tuple[int, ...]) -> Any:
-        if torchs is not None and _holds(torchs, trials, values):
+        if torchs is not None and _holds(torchs, forwards, values):
             return torchs
         if values not in fits:
-            fits[values] = fitted(trials.tried, values, known)
+            fits[values] = fit_formula(forwards.tried, values, known)
         return fits[values]
 
     sizes = dict(symbolic)
-    for key in trials.seen[0]:
-        tensors = list(zip(*trials.shapes(key), strict=True))  # each at all sizes tried
+    for key in forwards.seen[0]:
+        tensors = list(zip(*forwards.shapes(key), strict=True))  # each at all sizes tried
         seen = [list(zip(*shapes, strict=True)) for shapes in tensors]
         torchs = symbolic.get(key, [])
         if list(map(len, torchs)) != list(map(len, seen)):
@@ -178,18 +177,18 @@ def _checked(trials: Trials, symbolic: dict[Any, Sizes], known: list[Any]) -> di
     return sizes
 
 
-def _holds(formula: Any, trials: Trials, values: tuple[int, ...]) -> bool:
+def _holds(formula: Any, forwards: ResizedForwards, values: tuple[int, ...]) -> bool:
     if type(formula) is int:
         return all(value == formula for value in values)
-    return all(at(formula, sizes) == value for sizes, value in zip(trials.tried, values, strict=True))
+    return all(evaluate(formula, sizes) == value for sizes, value in zip(forwards.tried, values, strict=True))
 
 
 def _written(sizes: Sizes) -> Written:
     """An empty text is a size without a formula."""
-    return [in_a_shape(tuple(_word(size) for size in shape)) for shape in sizes]
+    return [bracket_sums(tuple(_word(size) for size in shape)) for shape in sizes]
 
 
 def _word(size: Any) -> str:
     if size is None:
         return ""
-    return str(size) if type(size) is int else size_words(size)
+    return str(size) if type(size) is int else format_size(size)

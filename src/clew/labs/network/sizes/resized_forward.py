@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clew.labs.network.network_inputs import Feed
-from clew.labs.network.sizes.size_fits import Sizes
+from clew.labs.network.sizes.size_formulas import Sizes
 from clew.labs.network.tensor_info import described
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.traced_forward import can_compute, for_real, without_computing
@@ -26,7 +26,7 @@ Seen = dict[Any, Shapes]  # by path and number of a call; RESULT for the result
 RESULT = None
 
 
-class Trials:
+class ResizedForwards:
     """What was tried: sizes, and their output shapes. The first is what the user asked for."""
 
     def __init__(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:

@@ -11,6 +11,4 @@ Enter at `op_tracer.py`. May import: records, hooks, labs.snapshot, labs.network
 - `repeated_layers`: traces repeated layers once and reuses the record
 - `sibling_groups`: groups consecutive identical siblings, so that they are drawn once: `layers.0 ×12`
 - `traced_forward`: runs a forward to trace it: on fake tensors if possible, else for real
-- `value_statistics`: median, mean, spread and range of a tensor's values, with no effect on the running
-  program
 """

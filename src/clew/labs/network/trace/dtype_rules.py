@@ -62,9 +62,5 @@ def _try(func: Any, args: Any, kwargs: Any) -> None:
 
 def _real(tensor: Tensor) -> Tensor:
     """A real CPU tensor; zeros if it may contain indices."""
-    make = torch.empty_strided if tensor.is_floating_point() else _zeros
-    return make(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype)
-
-
-def _zeros(shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    return torch.empty_strided(shape, stride, dtype=dtype).zero_()
+    made = torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype)
+    return made if tensor.is_floating_point() else made.zero_()

@@ -34,6 +34,7 @@ def _attention(query: Any, key: Any, value: Any, *rest: Any, out_val: Any = None
     return size_of(sdpa_flop_count(query.shape, key.shape, value.shape))
 
 
-_MORE: dict[Any, Any] = {aten.mkldnn_rnn_layer: _recurrent}
-if hasattr(aten, "_scaled_dot_product_flash_attention_for_cpu"):
-    _MORE[aten._scaled_dot_product_flash_attention_for_cpu] = _attention
+_MORE: dict[Any, Any] = {
+    aten.mkldnn_rnn_layer: _recurrent,
+    aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+}

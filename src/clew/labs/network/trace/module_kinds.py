@@ -12,7 +12,7 @@ import enum
 import logging
 import types
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -44,7 +44,7 @@ class NotPlainError(Exception):
     """This value may contain anything."""
 
 
-class Stand(partial[Any]):
+class ForwardStandIn(partial[Any]):
     """Replaces a module's `forward` while repeated layers are detected."""
 
 
@@ -78,7 +78,11 @@ class Kinds:
             number = self._number(module, set())
         except NotPlainError:
             return None
-        return number, _places(modules_below(module)), _places(state_below(module))
+        return (
+            number,
+            first_places(map(id, modules_below(module))),
+            first_places(map(id, state_below(module))),
+        )
 
     def _number(self, module: nn.Module, above: set[int]) -> int:
         if id(module) in above:  # it contains itself
@@ -88,7 +92,7 @@ class Kinds:
     def _described(self, module: nn.Module, above: set[int]) -> Hashable:
         held: dict[str, Any] = module.__dict__
         kind: Any = type(module)
-        if type(held.get("forward")) not in (type(None), Stand) or any(held.get(h) for h in _HOOKS):
+        if type(held.get("forward")) not in (type(None), ForwardStandIn) or any(held.get(h) for h in _HOOKS):
             raise NotPlainError
         below = tuple(
             (name, -1 if child is None else self._number(child, above))
@@ -117,10 +121,10 @@ def _shape(tensor: Tensor) -> Hashable:
     )
 
 
-def _places(things: list[Any]) -> tuple[int, ...]:
-    """For each object, where it first occurs: which are the same object."""
-    first: dict[int, int] = {}
-    return tuple(first.setdefault(id(thing), n) for n, thing in enumerate(things))
+def first_places(keys: Iterable[Any]) -> tuple[int, ...]:
+    """For each key, where it first occurs: shows which of them are equal."""
+    first: dict[Any, int] = {}
+    return tuple(first.setdefault(key, n) for n, key in enumerate(keys))
 
 
 def modules_below(module: nn.Module) -> list[nn.Module]:

@@ -136,7 +136,7 @@ class Tracer(OpRecorder):
         self.saves: list[Save] = []  # what autograd keeps, also what it kept already
         self._saved: set[Any] = set()
         self._state: set[int] = set()
-        self.resting = False
+        self.paused = False
         self.given: dict[int, int] = {}  # id of an input -> its number
         self._given_bytes: dict[int | None, int] = {}  # by storage
         self.parameters = aliases or {}
@@ -199,9 +199,9 @@ class Tracer(OpRecorder):
 
     def left(self, module: nn.Module, args: Any, output: Any) -> None:
         while self.stack[-1].module is not module:
-            self._end(self.stack.pop())
+            self.stack.pop().end_op = len(self.trace.ops)
         call = self.stack.pop()
-        self._end(call)
+        call.end_op = len(self.trace.ops)
         if output is None and sys.exc_info()[1] is not None:
             return  # it raised: hooks are then called with no result
         self.settle()
@@ -211,9 +211,6 @@ class Tracer(OpRecorder):
         call.makes = tuple(self._maker(t) for t in tensors)
         if self._on_call is not None:
             self._on_call(call, output)
-
-    def _end(self, call: ModuleCall) -> None:
-        call.end_op = len(self.trace.ops)
 
     def _close_calls(self) -> None:
         """The counts of each call also belong to all calls around it."""
@@ -225,11 +222,11 @@ class Tracer(OpRecorder):
     # -- ops --
 
     def wants(self, func: Any) -> bool:
-        return not self.resting
+        return not self.paused
 
     def before_op(self, op: OpCall) -> None:
         if op.kwargs.get("device") is not None:
-            _must_be_here(torch.device(op.kwargs["device"]))
+            _require_device(torch.device(op.kwargs["device"]))
         self.settle()
 
     def run(self, op: OpCall) -> Any:
@@ -341,18 +338,13 @@ class Tracer(OpRecorder):
                 call.saved += size
 
 
-def _must_be_here(device: torch.device) -> None:
+def _require_device(device: torch.device) -> None:
     """A fake tensor may be on a device this machine lacks; autograd would then abort the process."""
-    if device.type not in ("cpu", "meta") and not getattr(torch, device.type, _Nowhere).is_available():
+    if device.type in ("cpu", "meta"):
+        return
+    backend = getattr(torch, device.type, None)
+    if backend is None or not backend.is_available():
         raise RuntimeError(f"this forward needs a tensor on {device}, which is not available here")
-
-
-class _Nowhere:
-    """Stands in for a backend that torch does not have."""
-
-    @staticmethod
-    def is_available() -> bool:
-        return False
 
 
 def _place(tensor: Tensor) -> Any:

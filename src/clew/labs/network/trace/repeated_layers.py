@@ -23,9 +23,10 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from clew.labs.network.tensor_info import described
 from clew.labs.network.trace.module_kinds import (
+    ForwardStandIn,
     Kinds,
     NotPlainError,
-    Stand,
+    first_places,
     modules_below,
     plain,
     state_below,
@@ -60,7 +61,7 @@ class SeenLayer:
 
 
 @dataclass
-class Input:
+class ReturnedInput:
     """An output that is one of the inputs."""
 
     number: int
@@ -85,7 +86,7 @@ class Repeats:
         self._kinds = Kinds()
         for module in root.modules():
             if module is not root and worth_it(module) and "forward" not in module.__dict__:
-                module.__dict__["forward"] = Stand(self._forward, module, module.forward)
+                module.__dict__["forward"] = ForwardStandIn(self._forward, module, module.forward)
 
     def _forward(self, module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         stack = self._tracer.stack
@@ -96,7 +97,7 @@ class Repeats:
             return forward(*args, **kwargs)
         inputs = tensors_in((args, kwargs))
         try:
-            way = (kind, self._shape(args), self._shape(kwargs), self._relations(inputs), _surroundings())
+            way = (kind, self._shape(args), self._shape(kwargs), _relations(inputs), _surroundings())
         except NotPlainError:
             return forward(*args, **kwargs)
         self._tracer.settle()
@@ -120,9 +121,6 @@ class Repeats:
         if type(value) in (list, tuple):
             return (type(value), tuple(map(self._shape, value)))
         return plain(value)
-
-    def _relations(self, tensors: list[Tensor]) -> Hashable:
-        return _places([id(t) for t in tensors]), _places([storage_key(t) for t in tensors])
 
     def _sources(self, seen: SeenLayer, module: nn.Module, inputs: list[Tensor]) -> dict[int, int] | None:
         """Where the inputs came from then, and where they come from now; None if that is not one to one."""
@@ -156,7 +154,7 @@ class Repeats:
         modules, state = list(modules_below(module)), state_below(module)
         before = [ObjectState(m) for m in modules]
         given = _contents((args, kwargs))
-        chance = _chance()
+        random_states = _random_states()
         sources = [tracer.sources(t) for t in inputs]
         ops, writes, saves = len(trace.ops), len(tracer.writes), len(tracer.saves)
         births = len(tracer.births)
@@ -179,7 +177,7 @@ class Repeats:
             seen.output = self._template(seen, output)
             clean = (
                 trace.failed_at is failed
-                and chance == _chance()
+                and random_states == _random_states()
                 and given == _contents((args, kwargs))
                 and kind == self._kinds.of(module)
                 and all(state.unchanged() for state in before)
@@ -201,7 +199,7 @@ class Repeats:
 
         def keep(tensor: Tensor) -> Any:
             if id(tensor) in places:
-                return Input(places[id(tensor)])
+                return ReturnedInput(places[id(tensor)])
             op, key = max(self._tracer.sources(tensor)), storage_key(tensor)
             if op < seen.ops[0] or key in known or key in made:
                 raise NotPlainError
@@ -291,8 +289,8 @@ class Repeats:
     def _output(
         self, seen: SeenLayer, inputs: list[Tensor], shift: int, storages: dict[int | None, int | None]
     ) -> Any:
-        def make(part: Input | RepeatedOutput) -> Tensor:
-            if isinstance(part, Input):
+        def make(part: ReturnedInput | RepeatedOutput) -> Tensor:
+            if isinstance(part, ReturnedInput):
                 return inputs[part.number]
             with self._unwatched():
                 tensor = part.tensor.clone()
@@ -300,15 +298,15 @@ class Repeats:
             storages[part.storage] = storage_key(tensor)
             return tensor
 
-        return map_tensors(seen.output, make, kinds=(Input, RepeatedOutput))
+        return map_tensors(seen.output, make, kinds=(ReturnedInput, RepeatedOutput))
 
     @contextmanager
     def _unwatched(self) -> Iterator[None]:
-        self._tracer.resting = True
+        self._tracer.paused = True
         try:
             yield
         finally:
-            self._tracer.resting = False
+            self._tracer.paused = False
 
 
 def worth_it(module: nn.Module) -> bool:
@@ -358,10 +356,9 @@ def _labelled(tensor: FakeTensor) -> bool:
     return any(name[0] != "_" and name not in _TORCHS for name in tensor.__dict__)
 
 
-def _places(things: list[Any]) -> tuple[int, ...]:
-    """For each, where it first occurs: which are the same."""
-    first: dict[Any, int] = {}
-    return tuple(first.setdefault(thing, n) for n, thing in enumerate(things))
+def _relations(tensors: list[Tensor]) -> Hashable:
+    """Which are the same tensor, and which share memory."""
+    return first_places(map(id, tensors)), first_places(map(storage_key, tensors))
 
 
 def _surroundings() -> Hashable:
@@ -393,7 +390,7 @@ def _contents(value: Any) -> Hashable:
     return id(value)
 
 
-def _chance() -> Any:
+def _random_states() -> Any:
     """The state of Python's and numpy's generators; torch's random numbers have no values here."""
     _, numpys, pythons = host_states(torchs=False)
     return pythons, numpys[2]

@@ -8,7 +8,6 @@ it has real weights.
 from __future__ import annotations
 
 import gc
-import inspect
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -21,13 +20,13 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
+from clew.labs.network.tensor_info import lacks_values
+from clew.labs.network.trace.layer_lines import Place, place_of_class
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Tracer
 from clew.labs.network.trace.repeated_layers import Repeats
 from clew.labs.snapshot.module_state import state_of
 from clew.labs.snapshot.snapshot import network_snapshot
 from clew.measure.nested_tensors import map_tensors, tensors_in
-
-Line = tuple[str | None, int | None]
 
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
 WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
@@ -66,11 +65,7 @@ def forward(
 def can_compute(target: Any, args: Any, kwargs: Any) -> bool:
     """Whether there are values at all."""
     state = state_of(target) if isinstance(target, nn.Module) else []
-    return all(has_values(t) for t in (*state, *tensors_in((args, kwargs))))
-
-
-def has_values(tensor: Tensor) -> bool:
-    return tensor.device.type != "meta" and type(tensor).__name__ != "FakeTensor"
+    return not any(map(lacks_values, (*state, *tensors_in((args, kwargs)))))
 
 
 def for_real(
@@ -87,7 +82,7 @@ def for_real(
     with network_snapshot(root, tensors_in((args, kwargs))) as journal:
         known = {id(p): id(p) for p in root.parameters()} if root is not None else {}
         tracer = Tracer(root, journal, ops=ops, aliases=known, on_call=on_call)
-        trace = within_the_forward(tracer.watch(target, args, kwargs))
+        trace = _drop_outside_lines(tracer.watch(target, args, kwargs))
         if after is not None:
             after(trace)
     return trace
@@ -119,7 +114,7 @@ def without_computing(
         repeat = repeat and ops and on_call is None and root is not None
         if repeat and root is not None:
             Repeats(root, tracer)
-        trace = within_the_forward(tracer.watch(target, *given))
+        trace = _drop_outside_lines(tracer.watch(target, *given))
     if trace.error is not None and repeat:  # show the failure as it happens without this
         return without_computing(target, args, kwargs, mode=fake, convert=convert, repeat=False)
     trace.computed = False
@@ -132,7 +127,7 @@ def converter(fake: FakeTensorMode) -> Callable[[Tensor], Any]:
     known: dict[int, tuple[Tensor, Any]] = {}
 
     def convert(tensor: Tensor) -> Any:
-        if type(tensor).__name__ == "FakeTensor":
+        if isinstance(tensor, FakeTensor):
             return tensor
         on_meta = tensor.device.type == "meta"
         if not on_meta and not _stands_alone(tensor):
@@ -206,8 +201,8 @@ def quiet_loggers() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def within_the_forward(trace: ForwardTrace) -> ForwardTrace:
-    """Called where the forward was called: frames on the stack now are not part of it."""
+def _drop_outside_lines(trace: ForwardTrace) -> ForwardTrace:
+    """Called where the forward was called: lines of frames on the stack now are not part of it."""
     outside = set(_library_lines(sys._getframe(1)))
     for call in trace.calls:
         if (call.file, call.line) in outside:
@@ -218,8 +213,8 @@ def within_the_forward(trace: ForwardTrace) -> ForwardTrace:
     return trace
 
 
-def _library_lines(frame: FrameType | None) -> list[Line]:
-    found: list[Line] = []
+def _library_lines(frame: FrameType | None) -> list[Place]:
+    found: list[Place] = []
     while frame is not None:
         if kind_of(frame.f_code.co_filename) == LIBRARY:
             found.append((frame.f_code.co_filename, frame.f_lineno))
@@ -227,12 +222,7 @@ def _library_lines(frame: FrameType | None) -> list[Line]:
     return found
 
 
-def _defined(module: nn.Module) -> Line:
+def _defined(module: nn.Module) -> Place:
     """Where its class is defined, if in user code."""
-    try:
-        file = inspect.getsourcefile(type(module))
-        if file is None or kind_of(file) != USER:
-            return None, None
-        return file, inspect.getsourcelines(type(module))[1]
-    except (OSError, TypeError):
-        return None, None
+    file, line = place_of_class(type(module))
+    return (file, line) if file is not None and kind_of(file) == USER else (None, None)

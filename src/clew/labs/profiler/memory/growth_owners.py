@@ -8,23 +8,30 @@ the data.
 
 from __future__ import annotations
 
+import ast
+import linecache
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
-from clew.labs.profiler.memory.named_objects import Holder, ObjectSurvey, container_kind, graph_size
-from clew.labs.profiler.memory.source_mentions import Mentions, calls_of, mentions
+from clew.labs.profiler.memory.named_objects import (
+    GRAPH,
+    NODE,
+    PYTHON,
+    TENSOR,
+    Holder,
+    ObjectSurvey,
+    container_kind,
+    kept_items,
+)
 
 LEAST_RATE = 0.1  # items, or nodes of a graph, in each step
 ALIKE = 0.4  # of the faster interval's rate, that the slower one must have
-LAST = 8  # items that are examined
-NODE = 400  # bytes of a node of a graph whose tensors have been freed, about
 EXPLAINS = 0.25  # share of the process's growth that makes an owner without graphs worth naming
 MOST_FILES = 40
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -34,7 +41,8 @@ _REGISTERING = (
     "register_full_backward_hook",
     "register_full_backward_pre_hook",
 )
-GRAPH, TENSOR, PYTHON = "graph", "tensor", "python"
+_ADDING = {"append", "extend", "insert", "add", "appendleft", "update", "setdefault"}
+_REMOVING = {"pop", "popleft", "popitem", "clear", "remove", "discard"}
 
 
 @dataclass(frozen=True)
@@ -52,12 +60,12 @@ class Owner:
     def sentence(self) -> str:
         """`list `losses` in train.py:31: tensors with their graphs`."""
         place = f" in {os.path.basename(self.file)}:{self.line}" if self.file and self.line else ""
-        held = {GRAPH: "tensors with their graphs", TENSOR: "tensors", PYTHON: "objects"}[self.kind]
+        kept = {GRAPH: "tensors with their graphs", TENSOR: "tensors", PYTHON: "objects"}[self.kind]
         if self.container == "tensor":
-            held = "its graph reaches back over all steps"
+            kept = "its graph reaches back over all steps"
         elif self.container == "hooks":
             return f"hooks of `{self.name}`{place}: one more per step"
-        return f"{self.container} `{self.name}`{place}: {held}"
+        return f"{self.container} `{self.name}`{place}: {kept}"
 
 
 @dataclass(frozen=True)
@@ -98,11 +106,11 @@ def grown(surveys: Sequence[ObjectSurvey]) -> list[_Growing]:
     """What existed in each survey and grew each time by about as much per step."""
     found = []
     for key, holder in surveys[-1].holders.items():
-        before = [survey.holders.get(key) for survey in surveys]
-        if any(one is None for one in before):
+        seen = [survey.holders[key] for survey in surveys if key in survey.holders]
+        if len(seen) < len(surveys):
             continue
-        sizes = [one.size for one in before if one is not None]
-        same = all(one is not None and one.identity == holder.identity for one in before)
+        sizes = [one.size for one in seen]
+        same = all(one.identity == holder.identity for one in seen)
         if not same and Tensor not in type(holder.value).__mro__:
             continue  # another container under the same name: it was re-created
         rates = [
@@ -122,15 +130,16 @@ def _judged(one: _Growing, lengths: Sequence[int], files: Sequence[str]) -> tupl
     attribute = holder.name.text.rpartition(".")[2]
     if attribute in HOOKS:
         return _hooks(one, attribute, files), False
-    kind, size = _held(holder.value)
-    found, places = places_of(holder, files)
+    kind, size = kept_items(holder.value)
+    places = places_of(holder, files)
+    limited = any(found.limited for _, found in places)
     built_in = container_kind(holder.value)
     container = built_in.__name__ if built_in is not None else ""
     file, line = _first(places, "added", holder)
     owner = Owner(_said(holder.name.text), container, kind, one.rate, size * one.rate, file, line)
     if container == "deque" and vars(deque)["maxlen"].__get__(holder.value) is not None:
         return replace(owner, kind=PYTHON), True  # it releases what it keeps
-    return owner, found.limited or _bounded_by_data(one, container, lengths)
+    return owner, limited or _bounded_by_data(one, container, lengths)
 
 
 def _said(name: str) -> str:
@@ -139,8 +148,8 @@ def _said(name: str) -> str:
 
 def _running_sum(one: _Growing, files: Sequence[str]) -> Owner | None:
     """A tensor whose graph grows: only if the source adds to it, else it is computed from such a sum."""
-    found, places = places_of(one.holder, files)
-    if not found.summed:
+    places = places_of(one.holder, files)
+    if not any(found.summed for _, found in places):
         return None
     file, line = _first(places, "summed", one.holder)
     return Owner(_said(one.holder.name.text), "tensor", GRAPH, one.rate, NODE * one.rate, file, line)
@@ -156,62 +165,6 @@ def _hooks(one: _Growing, attribute: str, files: Sequence[str]) -> Owner:
             break
     module = one.holder.name.text.removesuffix("." + attribute)
     return Owner(_said(module), "hooks", PYTHON, one.rate, NODE * one.rate, file, line)
-
-
-# -- what it keeps --
-
-
-def _held(value: Any) -> tuple[str, float]:
-    """The kind of the last items, and the bytes of one of them."""
-    tensors, size, items = [], 0.0, 0
-    for item in _last_items(value):
-        items += 1
-        inside = list(islice(_parts(item, 2), 16))
-        tensors += [part for part in inside if Tensor in type(part).__mro__]
-        size += sum(_bytes(part) for part in inside)
-    if any(_graph(tensor) is not None for tensor in tensors):
-        nodes = [graph_size(t, 500) for t in tensors if _graph(t) is not None]
-        return GRAPH, (size + NODE * sum(nodes)) / max(items, 1)
-    return (TENSOR if tensors else PYTHON), size / max(items, 1)
-
-
-def _last_items(value: Any) -> list[Any]:
-    kind = container_kind(value)
-    if kind is list:
-        return list.__getitem__(value, slice(-LAST, None))
-    if kind is dict:
-        return list(islice(reversed(dict.values(value)), LAST))
-    if kind is deque:
-        return list(islice(deque.__reversed__(value), LAST))
-    return list(islice(set.__iter__(value), LAST))
-
-
-def _parts(item: Any, depth: int) -> Iterator[Any]:
-    """An item, or the contents of a tuple, list or dict."""
-    kind = type(item)
-    if depth and kind in (tuple, list, dict):
-        for part in islice(item.values() if kind is dict else item, 16):
-            yield from _parts(part, depth - 1)
-    else:
-        yield item
-
-
-def _graph(tensor: Any) -> Any:
-    try:
-        return tensor.grad_fn
-    except Exception:  # noqa: BLE001 - a subclass may do anything there
-        return None
-
-
-def _bytes(part: Any) -> float:
-    try:
-        if Tensor in type(part).__mro__:
-            return float(part.untyped_storage().nbytes())
-        if type(part) is np.ndarray:
-            return float(part.nbytes if part.base is None else part.base.nbytes)
-        return float(object.__sizeof__(part))
-    except Exception:  # noqa: BLE001 - what can't be asked counts nothing
-        return 0.0
 
 
 # -- what bounds it --
@@ -234,24 +187,146 @@ def _has(kind: type, method: str) -> bool:
 # -- where --
 
 
-def places_of(holder: Holder, files: Sequence[str]) -> tuple[Mentions, list[tuple[str, Mentions]]]:
+def places_of(holder: Holder, files: Sequence[str]) -> list[tuple[str, Mentions]]:
     """What the user's files do with the name: the file with the variable first."""
     first = holder.name.file
     local = bool(holder.name.function) and "." not in holder.name.text
     listed = [first] if first is not None and local else [*([first] if first else []), *files]
-    places = [(file, mentions(file, holder.name.text)) for file in dict.fromkeys(listed)]
-    whole = Mentions(
-        tuple(line for _, found in places for line in found.added),
-        tuple(line for _, found in places for line in found.summed),
-        any(found.limited for _, found in places),
-    )
-    return whole, places
+    return [(file, mentions(file, holder.name.text)) for file in dict.fromkeys(listed)]
 
 
 def _first(places: list[tuple[str, Mentions]], which: str, holder: Holder) -> tuple[str | None, int | None]:
     """The place where it is added to; if there is none, only the file."""
-    pick: Callable[[Mentions], tuple[int, ...]] = lambda found: getattr(found, which)  # noqa: E731
     for file, found in places:
-        if pick(found):
-            return file, pick(found)[0]
+        lines = getattr(found, which)
+        if lines:
+            return file, lines[0]
     return holder.name.file, None
+
+
+# -- lines that make an object grow: `losses.append(loss)`, `total += loss`, `kept[key] = value` --
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """Lines of one file."""
+
+    added: tuple[int, ...] = ()  # something is added
+    summed: tuple[int, ...] = ()  # added to itself
+    limited: bool = False  # something is removed, or the length is read
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is searched for: its last name and the subscripts after that."""
+
+    name: str
+    subscripts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Target:
+        """For a name such as `self.history['loss']`."""
+        head, *rest = text.replace("`", "").split("[")
+        return cls(head.rpartition(".")[2], tuple(part.rstrip("]") for part in rest))
+
+    def is_at(self, node: ast.AST) -> bool:
+        """Whether an expression is this; a computed subscript may be any."""
+        subscripts: list[str | None] = []
+        while isinstance(node, ast.Subscript):
+            constant = node.slice.value if isinstance(node.slice, ast.Constant) else None
+            subscripts.insert(0, None if constant is None else repr(constant))
+            node = node.value
+        named = (
+            node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        )
+        if named != self.name or len(subscripts) != len(self.subscripts):
+            return False
+        return all(s is None or s == own for s, own in zip(subscripts, self.subscripts, strict=True))
+
+
+def mentions(file: str, name: str) -> Mentions:
+    """What a file does with a name."""
+    tree = _parsed(file)
+    if tree is None:
+        return Mentions()
+    target = Target.of(name)
+    added, summed, limited = [], [], False
+    for node in ast.walk(tree):
+        if _adds(node, target):
+            added.append(node.lineno)  # type: ignore[attr-defined]
+        elif _sums(node, target):
+            summed.append(node.lineno)  # type: ignore[attr-defined]
+        elif _limits(node, target):
+            limited = True
+    return Mentions(tuple(sorted(added)), tuple(sorted(summed)), limited)
+
+
+def calls_of(file: str, methods: tuple[str, ...]) -> tuple[int, ...]:
+    """Lines on which one of these methods is called."""
+    tree = _parsed(file)
+    nodes = ast.walk(tree) if tree is not None else ()
+    return tuple(
+        sorted(
+            node.lineno
+            for node in nodes
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in methods
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _parsed(file: str) -> ast.Module | None:
+    text = "".join(linecache.getlines(file))
+    if not text or len(text) > 2_000_000:
+        return None
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _adds(node: ast.AST, target: Target) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in _ADDING and target.is_at(node.func.value)
+    if isinstance(node, ast.Assign):
+        return any(isinstance(t, ast.Subscript) and target.is_at(t.value) for t in node.targets)
+    if isinstance(node, ast.AugAssign):
+        listed = isinstance(node.value, (ast.List, ast.ListComp, ast.Tuple))
+        return listed and target.is_at(node.target)
+    return False
+
+
+def _sums(node: ast.AST, target: Target) -> bool:
+    """`total += loss`, and `total = total + loss`."""
+    if isinstance(node, ast.AugAssign):
+        return target.is_at(node.target)
+    if isinstance(node, ast.Assign):
+        within = any(target.is_at(part) for part in ast.walk(node.value))
+        return within and any(target.is_at(part) for one in node.targets for part in _parts(one))
+    return False
+
+
+def _parts(target: ast.AST) -> list[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return list(target.elts)
+    return [target] if isinstance(target, ast.expr) else []
+
+
+def _limits(node: ast.AST, target: Target) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in _REMOVING and target.is_at(node.func.value)
+    if isinstance(node, ast.Delete):
+        return any(isinstance(t, ast.Subscript) and target.is_at(t.value) for t in node.targets)
+    if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+        return any(_is_length(part, target) for part in ast.walk(node.test))
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):  # kept = kept[-100:]
+        return isinstance(node.value.slice, ast.Slice) and target.is_at(node.value.value)
+    return False
+
+
+def _is_length(node: ast.AST, target: Target) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "len":
+        return False
+    return any(target.is_at(argument) for argument in node.args)

@@ -12,10 +12,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from time import perf_counter, thread_time
+from itertools import islice
+from time import thread_time
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,9 +28,12 @@ MOST_SECONDS = 0.25  # of the processor
 DEEPEST = 5  # names from a variable to a container
 SMALL = 64  # items of a container that are examined
 MOST_NODES = 20_000  # of autograd graphs, in all
+LAST = 8  # items of a growing container that are examined
+NODE = 400  # bytes of a node of a graph whose tensors have been freed, about
+GRAPH, TENSOR, PYTHON = "graph", "tensor", "python"  # what a container keeps
 _OPTIMIZED = 0x1  # of a function, whose variables are not in a dict
 _CONTAINERS: tuple[type, ...] = (list, dict, set, deque)
-_PLAIN = (str, bytes, int, float, bool, complex, type(None), range, slice)
+_ATOMIC = (str, bytes, int, float, bool, complex, type(None), range, slice)
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,6 @@ class ObjectSurvey:
     step: int
     holders: dict[tuple[str, str | None, str], Holder] = field(default_factory=dict)
     files: tuple[str, ...] = ()  # the user's, those of running functions first
-    complete: bool = True
-    seconds: float = 0.0
 
 
 def take_survey(
@@ -69,7 +72,6 @@ def take_survey(
 
     With `keep`, the objects found are kept alive with their names until the survey is released.
     """
-    began = perf_counter()
     walk = _Walk(ObjectSurvey(step), thread_time() + MOST_SECONDS, keep)
     for root, module in roots:
         walk.start(Name(f"`{root}`", owner=module), module)
@@ -79,7 +81,6 @@ def take_survey(
         walk.start(name, value)
     with torch._C.DisableTorchFunction():  # a subclass of Tensor may do anything here
         walk.go()
-    walk.survey.seconds = perf_counter() - began
     return walk.survey
 
 
@@ -121,10 +122,10 @@ def variables(frame: FrameType | None) -> Iterator[tuple[Name, Any]]:
 def locals_of(frame: FrameType) -> list[tuple[Name, Any]]:
     """Read once, and not kept: before 3.13 reading leaves a copy in the frame that keeps everything alive."""
     code = frame.f_code
-    held = frame.f_locals
-    found = [(Name(name, code.co_filename, code.co_name), value) for name, value in list(held.items())]
-    if sys.version_info < (3, 13) and type(held) is dict and sys.getrefcount(held) <= 3:
-        held.clear()  # nobody else has this copy
+    values = frame.f_locals
+    found = [(Name(name, code.co_filename, code.co_name), value) for name, value in list(values.items())]
+    if sys.version_info < (3, 13) and type(values) is dict and sys.getrefcount(values) <= 3:
+        values.clear()  # nobody else has this copy
     return found
 
 
@@ -143,21 +144,20 @@ class _Walk:
         self._nodes = MOST_NODES
 
     def start(self, name: Name, value: Any) -> None:
-        if type(value) not in _PLAIN:
+        if type(value) not in _ATOMIC:
             self._queue.append((name, value, 0))
 
     def go(self) -> None:
         while self._queue:
             if len(self._seen) > MOST_VISITED or thread_time() > self._deadline:
-                self.survey.complete = False
                 return
             name, value, depth = self._queue.popleft()
             if id(value) not in self._seen:
                 self._seen.add(id(value))
                 with suppress(Exception):  # an object may do anything when it is inspected
-                    self._look(name, value, depth)
+                    self._visit(name, value, depth)
 
-    def _look(self, name: Name, value: Any, depth: int) -> None:
+    def _visit(self, name: Name, value: Any, depth: int) -> None:
         kind = container_kind(value)
         if kind is not None:
             self._note(name, value, length(value, kind))
@@ -171,7 +171,7 @@ class _Walk:
         else:
             children = attributes(name, value)
         if depth < DEEPEST:
-            self._queue += [(n, v, depth + 1) for n, v in children if type(v) not in _PLAIN]
+            self._queue += [(n, v, depth + 1) for n, v in children if type(v) not in _ATOMIC]
 
     def _note(self, name: Name, value: Any, size: int) -> None:
         key = (name.text, name.file, name.function)
@@ -212,7 +212,7 @@ def attributes(name: Name, value: Any) -> list[tuple[Name, Any]]:
         return [(Name(name.text, name.file, name.function), value.__self__)]
     if kind is CellType:
         return []
-    if not (is_looked_into(kind) or nn.Module in kind.__mro__):
+    if not (is_inspected(kind) or nn.Module in kind.__mro__):
         return []
     try:
         stored = object.__getattribute__(value, "__dict__")
@@ -246,7 +246,7 @@ def _of_function(name: Name, function: FunctionType) -> list[tuple[Name, Any]]:
     return found
 
 
-def is_looked_into(kind: type) -> bool:
+def is_inspected(kind: type) -> bool:
     """The user's classes (in a file, a notebook, or dynamic) and those of packages other than torch."""
     name = kind.__module__
     module = sys.modules.get(name) if isinstance(name, str) else None
@@ -275,3 +275,52 @@ def graph_size(tensor: Any, most: int) -> int:
                 seen.add(node)
                 waiting.append(node)
     return len(seen)
+
+
+# -- what a container keeps --
+
+
+def kept_items(value: Any) -> tuple[str, float]:
+    """The kind of the last items, and the bytes of one of them."""
+    tensors, size, items = [], 0.0, 0
+    for item in _last_items(value):
+        items += 1
+        inside = list(islice(_parts(item, 2), 16))
+        tensors += [part for part in inside if Tensor in type(part).__mro__]
+        size += sum(_bytes(part) for part in inside)
+    if any(_has_graph(tensor) for tensor in tensors):
+        nodes = [graph_size(t, 500) for t in tensors if _has_graph(t)]
+        return GRAPH, (size + NODE * sum(nodes)) / max(items, 1)
+    return (TENSOR if tensors else PYTHON), size / max(items, 1)
+
+
+def _last_items(value: Any) -> list[Any]:
+    kind = container_kind(value)
+    if kind is list:
+        return list.__getitem__(value, slice(-LAST, None))
+    if kind is dict:
+        return list(islice(reversed(dict.values(value)), LAST))
+    if kind is deque:
+        return list(islice(deque.__reversed__(value), LAST))
+    return list(islice(set.__iter__(value), LAST))
+
+
+def _parts(item: Any, depth: int) -> Iterator[Any]:
+    """An item, or the contents of a tuple, list or dict."""
+    kind = type(item)
+    if depth and kind in (tuple, list, dict):
+        for part in islice(item.values() if kind is dict else item, 16):
+            yield from _parts(part, depth - 1)
+    else:
+        yield item
+
+
+def _bytes(part: Any) -> float:
+    try:
+        if Tensor in type(part).__mro__:
+            return float(part.untyped_storage().nbytes())
+        if type(part) is np.ndarray:
+            return float(part.nbytes if part.base is None else part.base.nbytes)
+        return float(object.__sizeof__(part))
+    except Exception:  # noqa: BLE001 - what can't be asked counts nothing
+        return 0.0

@@ -1,41 +1,28 @@
 """Tensor memory during one step: how much at each moment, and the contents of the peak by module.
 
-window = MemoryWindow(watcher.models, watcher.optimizers, find, courtesy)
-window.start(step)        # between two steps
-found = window.stop()     # between the next two: a TensorMemory, or None: see `window.note`
+The trace of torch's profiler has the allocations and frees of the step. What was alive before and after it
+says what they were for.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
+from torch._C._profiler import _EventType
 
-from clew.hooks.collect_layers.trained_models import ModelBook, Root
-from clew.hooks.collect_loop.optimizers import OptimizerBook
-from clew.labs.profiler.memory.allocations import (
-    BACKWARD_PHASE,
-    FORWARD_PHASE,
-    Allocation,
-    AllocationTrace,
-    ForwardSpan,
-    outermost,
-    read_trace,
-)
-from clew.labs.profiler.memory.live_tensors import Holdings, holdings
-from clew.labs.profiler.torch_trace.kineto_window import THEIRS, Courtesy, activities
-from clew.labs.profiler.torch_trace.module_scopes import Scopes
-from clew.labs.profiler.torch_trace.profiler_stderr import QuietAllocator, quiet_start
-from clew.labs.profiler.torch_trace.trace_ranges import profiler_is_on
+from clew.labs.profiler.torch_trace.torch_events import BACKWARD, MODULE, OWN
 from clew.records.step_costs import KINDS, FlameFrame
 
 MOST_POINTS = 400  # of the timeline
+STAND_INS = "torch._subclasses"  # a compiler's tensors without memory; reading their address warns
+_CLEARING = "Optimizer.zero_grad#"
+FORWARD_PHASE, BACKWARD_PHASE, OUTSIDE = "forward", "backward", "outside"
 
 
 @dataclass(frozen=True)
@@ -50,7 +37,6 @@ class ModuleMemory:
 class TensorMemory:
     """One step."""
 
-    step: int
     peak: int
     kinds: Mapping[str, int]
     timeline: tuple[tuple[float, int], ...]
@@ -58,91 +44,142 @@ class TensorMemory:
     modules: Mapping[tuple[str, str], ModuleMemory] = field(default_factory=dict)  # by root and path
 
 
-class MemoryWindow:
-    """Records one step with torch's profiler; everything is called on the training thread."""
+@dataclass(frozen=True)
+class LiveTensor:
+    """A storage: its size, what it is, and the module that it belongs to."""
 
-    def __init__(
-        self,
-        models: ModelBook,
-        optimizers: OptimizerBook,
-        find: Callable[[nn.Module], Root | None],
-        courtesy: Courtesy,
-    ) -> None:
-        self.note: str | None = None
-        self._models = models
-        self._optimizers = optimizers
-        self._courtesy = courtesy
-        self._scopes = Scopes(models, find, self._overflow)
-        self._profiler: Any = None
-        self._open = False
-        self._step = 0
-        self._before = Holdings()
-        self._quiet = QuietAllocator()
+    size: int
+    kind: str  # one of step_costs.KINDS
+    root: str = ""
+    module: str = ""
 
-    def start(self, step: int) -> None:
-        """Begin with this step, unless the program uses its own profiler."""
-        if self._courtesy.theirs or profiler_is_on():
-            self.note = THEIRS.format("its memory is")
+
+@dataclass
+class LiveTensors:
+    """By the address of the storage; shared storage counts once."""
+
+    device: str = "cpu"
+    storages: dict[int, LiveTensor] = field(default_factory=dict)
+
+    def add(self, tensor: Any, kind: str, root: str = "", module: str = "") -> None:
+        """Add a tensor's storage, unless it is known or on another device."""
+        if type(tensor).__module__.startswith(STAND_INS):
             return
-        if not self._quiet.possible and not torch.cuda.is_available():
-            self.note = "tensor memory was not recorded: this version of torch would print warnings"
-            return
-        self._step = step
-        self._before = holdings(self._models, self._optimizers, everything=True)
-        self._profiler = torch.profiler.profile(activities=activities(), profile_memory=True)
-        self._courtesy.mine = True
         try:
-            self._scopes.install()
-            self._quiet.begin()
-            with quiet_start():
-                self._profiler.start()
-            self._open = True
-        except BaseException:
-            self._scopes.remove()
-            self._quiet.end()
-            raise
-        finally:
-            self._courtesy.mine = False
-        self._courtesy.give_way = self._give_way
+            if tensor.device.type != self.device:
+                return
+            storage = tensor.untyped_storage()
+            address, size = storage.data_ptr(), storage.nbytes()
+        except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+            return  # without storage: from a functorch transform
+        if address and size:
+            self.storages.setdefault(address, LiveTensor(size, kind, root, module))
 
-    def stop(self) -> TensorMemory | None:
-        """The step has ended: return what was recorded."""
-        whole = self._open
-        self._close()
-        if not whole or self._profiler is None or self._profiler.profiler is None:
-            return None
-        after = holdings(self._models, self._optimizers, everything=True)
-        results = self._profiler.profiler.kineto_results
-        self._profiler = None
-        tree = results.experimental_event_tree() if results is not None else []
-        trace = read_trace(tree, self._before.device)
-        return split(trace, self._step, self._before, after, self._scopes.table)
+    def kind_of(self, address: int) -> str:
+        known = self.storages.get(address)
+        return known.kind if known is not None else ""
 
-    def _close(self) -> None:
-        if not self._open:
-            return
-        self._open = False
-        self._courtesy.give_way = None
-        self._scopes.remove()
-        self._courtesy.mine = True
-        try:
-            self._profiler.stop()
-        finally:
-            self._quiet.end()
-            self._courtesy.mine = False
 
-    def _give_way(self) -> None:
-        self._end_early(THEIRS.format("its memory is"))
+# -- what was allocated --
 
-    def _overflow(self) -> None:
-        self._end_early("the memory of a step was not recorded: the step was too long (an evaluation?)")
 
-    def _end_early(self, note: str) -> None:
-        self.note = note
-        try:
-            self._close()
-        except Exception as error:  # noqa: BLE001 - called in the middle of the user's own code
-            self.note = f"the memory of a step could not be recorded: {type(error).__name__}: {error}"
+@dataclass
+class Allocation:
+    """A piece of memory and its lifetime, in seconds of the step."""
+
+    address: int
+    size: int
+    born: float
+    died: float = inf
+    scope: str = ""  # the range of the module whose forward allocated it
+    phase: str = OUTSIDE
+
+
+@dataclass(frozen=True)
+class TraceRange:
+    """A range of the trace."""
+
+    name: str
+    began: float
+    ended: float
+
+
+@dataclass
+class AllocationTrace:
+    """One step: its allocations, the earlier memory it freed, and the ranges it passed through."""
+
+    born: list[Allocation] = field(default_factory=list)
+    freed: dict[int, float] = field(default_factory=dict)  # of before: when, by address
+    modules: list[TraceRange] = field(default_factory=list)
+    backwards: list[TraceRange] = field(default_factory=list)
+    clearings: list[float] = field(default_factory=list)  # when an optimizer's zero_grad returned
+
+
+def read_trace(tree: Iterable[Any], device: str) -> AllocationTrace:
+    """From torch's tree of events; only memory of this device type counts."""
+    trace = AllocationTrace()
+    changes: list[Allocation] = []  # a free has a negative size
+    nodes = list(tree)
+    start = min((node.start_time_ns for node in nodes), default=0)
+    for node, scope, phase in _walk(nodes):
+        began = (node.start_time_ns - start) / 1e9
+        if node.tag == _EventType.Allocation:
+            fields = node.extra_fields
+            if fields.device.type == device and fields.ptr:
+                changes.append(Allocation(fields.ptr, fields.alloc_size, began, inf, scope, phase))
+        else:
+            _note_range(trace, node, began, (node.end_time_ns - start) / 1e9)
+    _pair(trace, sorted(changes, key=lambda one: one.born))
+    return trace
+
+
+def _walk(nodes: list[Any]) -> Iterator[tuple[Any, str, str]]:
+    """Every event except Clew's own, with its module and phase."""
+    waiting = [(node, "", OUTSIDE) for node in reversed(nodes)]
+    while waiting:
+        node, scope, phase = waiting.pop()
+        name = node.name
+        if name == OWN:
+            continue
+        yield node, scope, phase
+        if name.startswith(MODULE):
+            scope, phase = name, FORWARD_PHASE if phase != BACKWARD_PHASE else phase
+        elif name == BACKWARD:
+            scope, phase = "", BACKWARD_PHASE
+        waiting += [(child, scope, phase) for child in reversed(node.children)]
+
+
+def _note_range(trace: AllocationTrace, node: Any, began: float, ended: float) -> None:
+    if node.name.startswith(MODULE):
+        trace.modules.append(TraceRange(node.name, began, ended))
+    elif node.name == BACKWARD:
+        trace.backwards.append(TraceRange(node.name, began, ended))
+    elif node.name.startswith(_CLEARING):
+        trace.clearings.append(ended)
+
+
+def _pair(trace: AllocationTrace, changes: list[Allocation]) -> None:
+    """A free ends the allocation at its address; frees of earlier memory are kept separate."""
+    alive: dict[int, Allocation] = {}
+    for one in changes:
+        if one.size > 0:
+            trace.born.append(one)
+            alive[one.address] = one
+        elif one.address in alive:
+            alive.pop(one.address).died = one.born
+        else:
+            trace.freed.setdefault(one.address, one.born)
+
+
+def outermost(spans: list[TraceRange], table: Mapping[str, Any]) -> list[TraceRange]:
+    """The calls of whole models: ranges of modules that train and are inside no other."""
+    found: list[TraceRange] = []
+    for span in sorted(spans, key=lambda one: (one.began, -one.ended)):
+        scope = table.get(span.name)
+        trains = scope is None or scope.trains
+        if trains and (not found or span.began >= found[-1].ended):
+            found.append(span)
+    return found
 
 
 # -- what it was for --
@@ -160,20 +197,22 @@ class _Piece:
 
 
 def split(
-    trace: AllocationTrace, step: int, before: Holdings, after: Holdings, table: Mapping[str, Any]
+    trace: AllocationTrace, before: LiveTensors, after: LiveTensors, table: Mapping[str, Any]
 ) -> TensorMemory:
     """Sort all memory of the step by kind and module, and find the peak."""
     forwards = outermost(trace.modules, table)
-    pieces = [*_older(trace, before, after, forwards), *_newer(trace, after, forwards, table)]
+    pieces = _older(trace, before, after, forwards)
+    for one in trace.born:
+        kind, where = _purpose(one, after, table)
+        kind = kind or ("activations" if _saved(one, trace, forwards) else "other")
+        pieces.append(_Piece(one.size, one.born, one.died, kind, where))
     times, totals = _course(pieces)
     top = int(np.argmax(totals)) if len(totals) else 0
     moment = float(times[top]) if len(times) else 0.0
     there = [piece for piece in pieces if piece.born <= moment < piece.died]
-    kinds = {kind: sum(p.size for p in there if p.kind == kind) for kind in KINDS}
     return TensorMemory(
-        step=step,
         peak=int(totals[top]) if len(totals) else 0,
-        kinds=kinds,
+        kinds={kind: sum(p.size for p in there if p.kind == kind) for kind in KINDS},
         timeline=_thinned(times, totals),
         root=_tree(there),
         modules=_by_module(trace, pieces, times, totals, table),
@@ -181,56 +220,38 @@ def split(
 
 
 def _older(
-    trace: AllocationTrace, before: Holdings, after: Holdings, forwards: list[ForwardSpan]
+    trace: AllocationTrace, before: LiveTensors, after: LiveTensors, forwards: list[TraceRange]
 ) -> list[_Piece]:
     """Memory that existed when the step began. On the CPU its end is not reported, so it is derived.
 
     Gradients end when they are cleared; variables of the last step when this step reassigns their names.
     """
-    ended: dict[int, float] = {}
-    for address, _, time in trace.freed:
-        ended.setdefault(address, time)
+    ended = dict(trace.freed)
     for one in trace.born:  # a new allocation at the address means the old one is gone
-        if one.address in before.held:
-            ended[one.address] = min(ended.get(one.address, np.inf), one.born)
+        if one.address in before.storages:
+            ended[one.address] = min(ended.get(one.address, inf), one.born)
     cleared = min([*trace.clearings, *(span.began for span in trace.backwards)], default=0.0)
     renamed = forwards[0].ended if forwards else 0.0
-    for address, held in before.held.items():
-        if after.kind_of(address) != held.kind:
-            gone = cleared if held.kind == "gradients" else renamed
-            ended[address] = min(ended.get(address, np.inf), gone)
+    for address, live in before.storages.items():
+        if after.kind_of(address) != live.kind:
+            gone = cleared if live.kind == "gradients" else renamed
+            ended[address] = min(ended.get(address, inf), gone)
     return [
-        _Piece(held.size, -1.0, ended.get(address, np.inf), held.kind, (held.root, held.module))
-        for address, held in before.held.items()
+        _Piece(live.size, -1.0, ended.get(address, inf), live.kind, (live.root, live.module))
+        for address, live in before.storages.items()
     ]
 
 
-def _newer(
-    trace: AllocationTrace, after: Holdings, forwards: list[ForwardSpan], table: Mapping[str, Any]
-) -> list[_Piece]:
-    pieces = []
-    for one in trace.born:
-        kind, where = _judged(one, trace, after, forwards, table)
-        pieces.append(_Piece(one.size, one.born, one.died, kind, where))
-    return pieces
-
-
-def _judged(
-    one: Allocation,
-    trace: AllocationTrace,
-    after: Holdings,
-    forwards: list[ForwardSpan],
-    table: Mapping[str, Any],
-) -> tuple[str, tuple[str, str]]:
-    held = after.held.get(one.address) if one.died == np.inf else None
-    if held is not None and held.kind != "other" and held.size <= one.size:
-        return held.kind, (held.root, held.module)
+def _purpose(one: Allocation, after: LiveTensors, table: Mapping[str, Any]) -> tuple[str, tuple[str, str]]:
+    """The kind, if the memory is part of something known after the step, and the module."""
+    live = after.storages.get(one.address) if one.died == inf else None
+    if live is not None and live.kind != "other" and live.size <= one.size:
+        return live.kind, (live.root, live.module)
     scope = table.get(one.scope)
-    where = (scope.root, scope.path) if scope is not None else ("", "")
-    return ("activations" if _kept(one, trace, forwards) else "other"), where
+    return "", (scope.root, scope.path) if scope is not None else ("", "")
 
 
-def _kept(one: Allocation, trace: AllocationTrace, forwards: list[ForwardSpan]) -> bool:
+def _saved(one: Allocation, trace: AllocationTrace, forwards: list[TraceRange]) -> bool:
     """Allocated by a forward, or between it and the backward (a loss), and still alive when that begins."""
     if one.phase == BACKWARD_PHASE or not forwards or one.born < forwards[0].began:
         return False
@@ -249,7 +270,7 @@ def _course(pieces: list[_Piece]) -> tuple[Any, Any]:
     changes: dict[float, int] = defaultdict(int)
     for piece in pieces:
         changes[max(piece.born, 0.0)] += piece.size
-        if piece.died != np.inf:
+        if piece.died != inf:
             changes[piece.died] -= piece.size
     times = sorted(changes)
     return np.array(times), np.cumsum([changes[time] for time in times])
@@ -282,7 +303,7 @@ def _by_module(
     return {where: ModuleMemory(kept[where], peaks[where]) for where in {*kept, *peaks}}
 
 
-def _above(span: ForwardSpan, moments: list[float], totals: Any) -> int:
+def _above(span: TraceRange, moments: list[float], totals: Any) -> int:
     """How much more there was during a range than at its beginning."""
     first = max(bisect_left(moments, span.began) - 1, 0)
     last = bisect_right(moments, span.ended)

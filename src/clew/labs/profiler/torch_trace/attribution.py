@@ -8,7 +8,7 @@ one pass over the events in the order in which they began, with one stack per th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from clew.labs.profiler.torch_trace.module_scopes import Scope
@@ -18,18 +18,19 @@ from clew.labs.profiler.torch_trace.torch_events import (
     NODE,
     OP,
     OPTIMIZER,
-    OTHER,
     OURS,
     SCOPE,
+    STEP,
     STEP_MARK,
     TraceEvent,
     node_name,
 )
-from clew.labs.profiler.torch_trace.trace_ranges import STEP
 
 NS = 1e-9
 ACCUMULATE = "AccumulateGrad"
 COMPILED = Scope("compiled code", "", "torch.compile")
+CLEW = "clew"  # the part of a step that is not the program's
+_PARTS = {ENGINE: "backward", OPTIMIZER: "optimizer", DATA: "data", OURS: CLEW}  # that these ranges stand for
 
 
 @dataclass(eq=False, slots=True)
@@ -40,13 +41,11 @@ class CostPlace:
     parent: CostPlace | None = None
     children: dict[str, CostPlace] = field(default_factory=dict)
 
-    def chain(self) -> list[Scope]:
-        """From the outermost module."""
-        found, place = [], self
-        while True:
-            found.append(place.scope)
-            if place.parent is None:
-                return found[::-1]
+    def upwards(self) -> Iterator[CostPlace]:
+        """This place, and those around it."""
+        place: CostPlace | None = self
+        while place is not None:
+            yield place
             place = place.parent
 
 
@@ -55,7 +54,7 @@ class EventSpan:
     """An attributed event."""
 
     row: TraceEvent
-    part: str  # "forward", "backward", "optimizer", "data", "clew", "rest"
+    part: str  # "forward", "backward", "optimizer", "data", "rest" or CLEW
     place: CostPlace | None  # the module that it belongs to
     step: int  # number within the window; -1: in none
     main: bool  # on the training thread
@@ -63,7 +62,6 @@ class EventSpan:
     op: EventSpan | None = None  # the outermost op around it, or itself; for a node the op that created it
     node: EventSpan | None = None  # the node of the backward around it, or itself
     inner: int = 0  # nanoseconds of the events inside it
-    weights: bool = False  # a node that accumulates the gradient of a parameter
 
     @property
     def own(self) -> int:
@@ -133,11 +131,15 @@ class _Pass:
         span = EventSpan(row, part, place, step, row.thread == self._main, parent)
         if parent is not None:
             span.op, span.node = parent.op, parent.node
-        _MEANINGS.get(row.kind, _Pass._other)(self, span)
-        return span
-
-    def _other(self, span: EventSpan) -> None:
-        """A range without meaning here: its contents belong to the enclosing range."""
+        if row.kind in _PARTS:
+            span.part, span.place, span.op = _PARTS[row.kind], None, None
+        elif row.kind == OP:
+            self._op(span)
+        elif row.kind == SCOPE:
+            self._scope(span)
+        elif row.kind == NODE:
+            self._node(span)
+        return span  # any other range means nothing here: its contents belong to the enclosing range
 
     def _op(self, span: EventSpan) -> None:
         if span.op is None:
@@ -169,7 +171,6 @@ class _Pass:
         span.part, span.op, span.node = "backward", None, span
         maker = self._makers.get((span.row.forward_thread, span.row.sequence))
         if node_name(span.row) == ACCUMULATE:
-            span.weights = True
             maker = self._last.get(span.row.thread)
         elif maker is not None:
             self._last[span.row.thread] = maker
@@ -177,27 +178,3 @@ class _Pass:
             self._last.pop(span.row.thread, None)
         span.place = maker.place if maker is not None else None
         span.op = maker.op if maker is not None else None
-
-    def _engine(self, span: EventSpan) -> None:
-        span.part, span.place, span.op = "backward", None, None
-
-    def _optimizer(self, span: EventSpan) -> None:
-        span.part, span.place, span.op = "optimizer", None, None
-
-    def _data(self, span: EventSpan) -> None:
-        span.part, span.place, span.op = "data", None, None
-
-    def _ours(self, span: EventSpan) -> None:
-        span.part, span.place, span.op = "clew", None, None
-
-
-_MEANINGS = {
-    OP: _Pass._op,
-    SCOPE: _Pass._scope,
-    NODE: _Pass._node,
-    ENGINE: _Pass._engine,
-    OPTIMIZER: _Pass._optimizer,
-    DATA: _Pass._data,
-    OURS: _Pass._ours,
-    OTHER: _Pass._other,
-}

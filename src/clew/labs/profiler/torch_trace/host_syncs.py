@@ -86,7 +86,7 @@ class SyncWatch:
 
     @property
     def accelerator(self) -> bool:
-        """Whether any of the tensors that were read are on an accelerator."""
+        """Whether any tensor that was read is on an accelerator."""
         return self._away > 0
 
     def found(self) -> tuple[Sync, ...]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import ctypes
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +17,11 @@ from torch.autograd import profiler as autograd_profiler
 
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.patches import Patches
+from clew.labs.profiler.profile_windows import Skipped
 from clew.labs.profiler.torch_trace.module_scopes import Scope, Scopes
-from clew.labs.profiler.torch_trace.profiler_stderr import quiet_start
-from clew.labs.profiler.torch_trace.trace_ranges import STEP, named, profiler_is_on
+from clew.labs.profiler.torch_trace.torch_events import STEP, named, profiler_is_on
 
-THEIRS = "the program uses torch.profiler itself, so {} not profiled"
-
-
-class CannotOpen(Exception):  # noqa: N818 - says what the matter is
-    """A window can't be opened now."""
+OCCUPIED = "the program uses torch.profiler itself, so {} not profiled"
 
 
 @dataclass
@@ -44,13 +44,13 @@ class TraceDetail:
         self.profiler.export_chrome_trace(str(path))
 
 
-class Courtesy:
-    """Detects when the program itself uses torch's profiler, and makes room for it immediately."""
+class ProgramProfiler:
+    """Detects when the program itself uses torch's profiler, so that Clew makes room for it immediately."""
 
     def __init__(self) -> None:
-        self.theirs = False
-        self.mine = False  # the current call is Clew's own
-        self.give_way: Callable[[], None] | None = None
+        self.is_on = False
+        self.ours = False  # the current call is Clew's own
+        self.on_start: Callable[[], None] | None = None
         self._patches = Patches()
 
     def install(self) -> None:
@@ -64,43 +64,47 @@ class Courtesy:
 
     def _began(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if not self.mine:
-                self.theirs = True
-                if self.give_way is not None:
-                    self.give_way()
+            if not self.ours:
+                self.is_on = True
+                if self.on_start is not None:
+                    self.on_start()
             return original(*args, **kwargs)
 
         return wrapper
 
     def _ended(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if not self.mine:
-                self.theirs = False
+            if not self.ours:
+                self.is_on = False
             return original(*args, **kwargs)
 
         return wrapper
 
 
-class KinetoWindow:
-    """Records complete steps in detail; everything is called on the training thread."""
+class TorchProfilerWindow:
+    """Torch's profiler with the running modules in its trace; everything is called on the training thread."""
+
+    refused = ""  # why a window was not opened, while the program uses torch's profiler
+    displaced = ""  # why it was ended early, because the program started that profiler
+    too_long = ""  # why it was ended early, because there were too many module calls
+    unclosed = ""  # what failed when it was to be ended early
 
     def __init__(
-        self, models: ModelBook, find: Callable[[nn.Module], Root | None], courtesy: Courtesy
+        self, models: ModelBook, find: Callable[[nn.Module], Root | None], program: ProgramProfiler
     ) -> None:
         self.note: str | None = None  # why it was ended early
         self.closed = True
-        self._courtesy = courtesy
-        self._scopes = Scopes(models, find, self._overflow)
+        self._program = program
+        self._scopes = Scopes(models, find, lambda: self._end_early(self.too_long))
         self._profiler: Any = None
-        self._marks: list[int] = []
 
-    def start(self, step: int) -> None:
-        """Begin with this step; raises `CannotOpen` if the program uses its own profiler."""
-        if self._courtesy.theirs or profiler_is_on():
-            raise CannotOpen(THEIRS.format("these steps are"))
-        self._profiler = torch.profiler.profile(activities=activities(), record_shapes=True, with_flops=True)
+    def _open(self, **options: Any) -> None:
+        """Start the profiler; raises `Skipped` if the program uses its own."""
+        if self._program.is_on or profiler_is_on():
+            raise Skipped(self.refused)
+        self._profiler = torch.profiler.profile(activities=activities(), **options)
         self.closed = False
-        self._courtesy.mine = True
+        self._program.ours = True
         try:
             self._scopes.install()
             with quiet_start():
@@ -110,8 +114,46 @@ class KinetoWindow:
             self.closed = True
             raise
         finally:
-            self._courtesy.mine = False
-        self._courtesy.give_way = self._give_way
+            self._program.ours = False
+        self._program.on_start = lambda: self._end_early(self.displaced)
+
+    def _close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._program.on_start = None
+        self._scopes.remove()
+        self._program.ours = True
+        try:
+            self._profiler.stop()
+        finally:
+            self._program.ours = False
+
+    def _end_early(self, note: str) -> None:
+        self.note = note
+        try:
+            self._close()
+        except Exception as error:  # noqa: BLE001 - called in the middle of the user's own code
+            self.note = f"{self.unclosed}: {type(error).__name__}: {error}"
+
+
+class KinetoWindow(TorchProfilerWindow):
+    """Records complete steps in detail."""
+
+    refused = OCCUPIED.format("these steps are")
+    displaced = OCCUPIED.format("a window was")
+    too_long = "a window was ended early: one of its steps was too long (an evaluation?)"
+    unclosed = "a window could not be ended"
+
+    def __init__(
+        self, models: ModelBook, find: Callable[[nn.Module], Root | None], program: ProgramProfiler
+    ) -> None:
+        super().__init__(models, find, program)
+        self._marks: list[int] = []
+
+    def start(self, step: int) -> None:
+        """Begin with this step; raises `Skipped` if the program uses its own profiler."""
+        self._open(record_shapes=True, with_flops=True)
         self.mark(step)
 
     def mark(self, step: int) -> None:
@@ -127,32 +169,6 @@ class KinetoWindow:
             return None
         return TraceDetail(self._profiler, self._scopes.table, self._marks[:-1])
 
-    def _close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        self._courtesy.give_way = None
-        self._scopes.remove()
-        self._courtesy.mine = True
-        try:
-            self._profiler.stop()
-        finally:
-            self._courtesy.mine = False
-
-    def _give_way(self) -> None:
-        self.note = THEIRS.format("a window was")
-        self._end_early()
-
-    def _overflow(self) -> None:
-        self.note = "a window was ended early: one of its steps was too long (an evaluation?)"
-        self._end_early()
-
-    def _end_early(self) -> None:
-        try:
-            self._close()
-        except Exception as error:  # noqa: BLE001 - called in the middle of the user's own code
-            self.note = f"a window could not be ended: {type(error).__name__}: {error}"
-
 
 def activities() -> list[Any]:
     """The host, and the accelerator if torch's profiler supports it."""
@@ -160,3 +176,56 @@ def activities() -> list[Any]:
     if torch.cuda.is_available():
         kinds.append(torch.profiler.ProfilerActivity.CUDA)
     return kinds
+
+
+# -- silence: messages of torch's profiler on stderr are of no use to the user --
+
+LEVEL = "KINETO_LOG_LEVEL"  # read when the profiler is first used in a process
+SILENT = "9"
+_ERROR = 2  # of c10's log levels
+
+
+@contextlib.contextmanager
+def quiet_start() -> Iterator[None]:
+    """Around the start of a profiler: silences Kineto, unless the user has set its log level."""
+    if LEVEL in os.environ:
+        yield
+        return
+    os.environ[LEVEL] = SILENT
+    try:
+        yield
+    finally:
+        os.environ.pop(LEVEL, None)
+
+
+class QuietAllocator:
+    """While memory is profiled on the CPU, every thousandth free of an older block warns on stderr."""
+
+    def __init__(self) -> None:
+        self._before: int | None = None
+
+    @property
+    def possible(self) -> bool:
+        return _log_level() is not None
+
+    def begin(self) -> None:
+        level = _log_level()
+        if level is not None and level.value < _ERROR:
+            self._before, level.value = level.value, _ERROR
+
+    def end(self) -> None:
+        level = _log_level()
+        if level is not None and self._before is not None:
+            level.value, self._before = self._before, None
+
+
+@cache
+def _log_level() -> Any:
+    """The c10 variable for the log level; None if there is none."""
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    for name in ("libc10.so", "libc10.dylib", "c10.dll"):
+        try:
+            return ctypes.c_int.in_dll(ctypes.CDLL(os.path.join(folder, name)), "FLAGS_caffe2_log_level")
+        except (OSError, ValueError):
+            continue
+    return None

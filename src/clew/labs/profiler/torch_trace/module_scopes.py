@@ -22,7 +22,7 @@ from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import name_in_caller
 from clew.hooks.steps.light_recorder import LightRecorder
 from clew.labs.profiler.memory.growth_watch import GrowthWatch
-from clew.labs.profiler.torch_trace.trace_ranges import BACKWARD, MODULE, OWN, named
+from clew.labs.profiler.torch_trace.torch_events import BACKWARD, MODULE, OWN, named
 from clew.measure.gradient_norm import GradientNorm
 
 _never_left: list[Any] = []  # handles that must not be freed: freeing one exits its range
@@ -42,6 +42,10 @@ class Scope:
     evaluates: bool = False
     file: str | None = None
     line: int | None = None
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.root}.{self.path}" if self.path else self.root
 
 
 class Scopes:
@@ -143,7 +147,7 @@ class Scopes:
             self._index(root)
         path = self._models.path_of(root, module) or ""
         scope = Scope(root.name, path, type(module).__name__, trains=False, evaluates=True)
-        return self._register(f"{MODULE}{_joined(scope)} without gradients", scope)
+        return self._register(f"{MODULE}{scope.full_name} without gradients", scope)
 
     def _outermost(self, module: nn.Module) -> str | None:
         """A call from the program's own code: a whole model, or a loss."""
@@ -170,17 +174,13 @@ class Scopes:
             self._name(module, Scope(root.name, path, type(module).__name__, own, file=file, line=line))
 
     def _name(self, module: nn.Module, scope: Scope) -> str:
-        name = self._register(f"{MODULE}{_joined(scope)} ({scope.kind})", scope)
+        name = self._register(f"{MODULE}{scope.full_name} ({scope.kind})", scope)
         self._names[id(module)] = (weakref.ref(module), name)
         return name
 
     def _register(self, name: str, scope: Scope) -> str:
         self.table.setdefault(name, scope)
         return name
-
-
-def _joined(scope: Scope) -> str:
-    return f"{scope.root}.{scope.path}" if scope.path else scope.root
 
 
 def _within(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -1,12 +1,36 @@
-"""Torch's raw events as plain rows, sorted by start time."""
+"""Torch's raw events as plain rows, sorted by start time, and the named ranges that Clew adds to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from clew.labs.profiler.torch_trace.trace_ranges import BACKWARD, MODULE, OWN, STEP
+import torch
+
+# The names of the ranges, also visible in a trace viewer.
+STEP = "clew: step "  # and its number: an instant at which it begins
+BACKWARD = "clew: backward"
+OWN = "clew: own work"
+MODULE = "module: "  # and its name
+
+_fast: Any = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+
+
+def named(name: str) -> AbstractContextManager[Any]:
+    """A range of that name, in the cheapest form this torch has."""
+    made: AbstractContextManager[Any] = (
+        _fast(name) if _fast is not None else torch.autograd.profiler.record_function(name)
+    )
+    return made
+
+
+def profiler_is_on() -> bool:
+    """Whether a torch profiler is recording this thread now."""
+    asked = getattr(torch.autograd, "_profiler_enabled", None)
+    return bool(asked()) if asked is not None else False
+
 
 STEP_MARK, SCOPE, OP, NODE, OPTIMIZER, DATA, ENGINE, OURS, OTHER = range(9)
 _NODE = "autograd::engine::evaluate_function: "

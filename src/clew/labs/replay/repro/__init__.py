@@ -1,12 +1,12 @@
 """A step that went wrong, saved to a folder that runs on its own.
 
-Enter at `repro_writer.py` writes it, `saved_step.py` runs it. May import: records, hooks, labs.snapshot,
-labs.replay.
+Enter at `repro_writer.py`, which writes it, and `saved_step.py`, which runs it. May import: records, hooks,
+labs.snapshot, labs.replay.
 
-- `global_variables`: the global variables of a script that its functions and classes read
-- `importable_names`: import paths of classes, functions and modules, verified by looking them up
-- `rebuilt_step`: makes the objects of a saved step again, and runs it: models, batch, random state. Loads
-  no pickle
+- `program_names`: what a saved step takes from the program by name: classes, functions, modules and global
+  variables
+- `rebuilt_step`: rebuilds the objects of a saved step (models, batch, random state) and runs it. Loads no
+  pickle
 - `repro_scripts`: the text of the files in a repro folder
 - `repro_writer`: writes a failed step to a repro folder, from which it can be run again on its own
 - `saved_description`: describes models, batches and the rest of a step as JSON and tensors; see

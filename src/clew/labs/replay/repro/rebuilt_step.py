@@ -1,7 +1,7 @@
-"""Makes the objects of a saved step again, and runs it: models, batch, random state. Loads no pickle.
+"""Rebuilds the objects of a saved step (models, batch, random state) and runs it. Loads no pickle.
 
-A copy of this lies in every repro folder (with `sources` and `values` in the same file), so that it
-runs where Clew is not installed: only the standard library, torch and safetensors are used.
+Every repro folder contains a copy of this (with `saved_sources`, `saved_values` and `loss_gradients` in the
+same file) that runs where Clew is not installed: it needs only the standard library, torch and safetensors.
 """
 
 from __future__ import annotations
@@ -76,20 +76,20 @@ class SavedStep:
         """Attributes and variables that could not be saved."""
         return self.values.dropped
 
-    def run(self, compute: Callable[..., Tensor] | None = None) -> Again:
-        """The loss and its gradients; where its code could not be saved, what the models give."""
+    def run(self, compute: Callable[..., Tensor] | None = None) -> RerunResult:
+        """The loss and its gradients; the models' outputs if the code of the loss could not be saved."""
         try:
             with self.conditions(), torch.enable_grad():
                 if compute is None:
-                    return Again(self, self.outputs())
+                    return RerunResult(self, self.outputs())
                 loss = compute(**self._arguments(compute))
                 gradients = self.gradients(loss) if torch.isfinite(loss).all() else {}
-                return Again(self, {"loss": loss, **gradients})
+                return RerunResult(self, {"loss": loss, **gradients})
         except Exception as error:
             raise CannotRebuild(self._why(error)) from error
 
     def _why(self, error: Exception) -> str:
-        """The program's own code has failed, perhaps for want of something."""
+        """The program's own code has failed, perhaps because something could not be saved."""
         undefined = why_undefined(error.name) if isinstance(error, NameError) else None
         first = next(iter(str(error).splitlines()), "")
         text = f"the step could not be run: {undefined or f'{type(error).__name__}: {first}'}"
@@ -103,7 +103,7 @@ class SavedStep:
         return self.names if every else {parameter.name: self.names[parameter.name] for parameter in wanted}
 
     def outputs(self) -> dict[str, Tensor]:
-        """What the models give, called as they were; not those that were given another's output."""
+        """The outputs of the models with their saved arguments, except those called with another's output."""
         known = [c for c in self.calls if not any(leaf is DERIVED for leaf in tree_leaves(c[1:]))]
         leaves = tree_leaves([model(*args, **kwargs) for model, args, kwargs in known])
         floats = [t for t in leaves if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex())]
@@ -111,7 +111,7 @@ class SavedStep:
 
     @contextlib.contextmanager
     def conditions(self) -> Iterator[None]:
-        """Random state and precision as they were, and the models given what they were given."""
+        """The saved random state and precision; the models get their saved arguments."""
         self._restore_rng()
         cast = self.data["autocast"]
         with contextlib.ExitStack() as stack:
@@ -120,12 +120,14 @@ class SavedStep:
                 stack.enter_context(torch.autocast(cast["device"], dtype, cache_enabled=False))
             waiting = list(self.calls) if self.data["recipe"] else []
             for module in {id(model): model for model, _, _ in waiting}.values():
-                called = functools.partial(self._as_it_was, waiting, len(waiting))
+                called = functools.partial(self._saved_arguments, waiting, len(waiting))
                 stack.callback(module.register_forward_pre_hook(called, with_kwargs=True).remove)
             yield
 
-    def _as_it_was(self, waiting: list[Any], all_calls: int, model: nn.Module, args: Any, kwargs: Any) -> Any:
-        """A script may draw its batch in the very statement that calls the model: it is the saved one."""
+    def _saved_arguments(
+        self, waiting: list[Any], all_calls: int, model: nn.Module, args: Any, kwargs: Any
+    ) -> Any:
+        """A script may draw its batch in the statement that calls the model: use the saved batch instead."""
         call = next((c for c in waiting if c[0] is model), None)
         if call is None:
             return None
@@ -153,7 +155,7 @@ class SavedStep:
         return {name: g for name, g in zip(trained, found, strict=True) if g is not None}
 
     def remember_shown(self) -> None:
-        """It had not been tried when it was saved: from now on, finite values mean that it is fixed."""
+        """It was not tried when it was saved: from now on, finite values mean that it is fixed."""
         if self.data["shown"]["seen"] is not None:
             return
         self.data["shown"] = {"seen": True, "reason": ""}
@@ -162,7 +164,7 @@ class SavedStep:
 
     @property
     def other_versions(self) -> str | None:
-        """Torch or Python are not those that it was saved with."""
+        """A line if torch or Python differ from those that it was saved with."""
         now = {"torch": str(torch.__version__), "python": platform.python_version()}
         saved = {name: str(self.data.get("versions", {}).get(name, "")) for name in now}
         if all(not saved[n] or saved[n].split(".")[:2] == now[n].split(".")[:2] for n in now):
@@ -173,7 +175,7 @@ class SavedStep:
     def _set_globals(self, file: str, values: dict[str, Any]) -> None:
         """The variables of a script that its functions read, and that its definitions do not set."""
         if not Path(file).is_file():
-            return  # told when something is needed from it
+            return  # reported when something is needed from it
         module = definitions(file)[0]
         self.values.set_attributes(module.__dict__, values)
         define_again(file)
@@ -191,8 +193,8 @@ class SavedStep:
             importlib.import_module("numpy").random.set_state((kind, keys, position, has_gauss, cached))
 
 
-class Again:
-    """What came out when the step was run once more."""
+class RerunResult:
+    """The result of running the saved step again."""
 
     def __init__(self, step: SavedStep, results: dict[str, Tensor]) -> None:
         self.step = step
@@ -203,14 +205,14 @@ class Again:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong; None: it was, and it is not any more."""
+        """What is wrong; None if the failure is fixed."""
         if self.bad:
             return f"not finite: {', '.join(self.bad[:5])}{', …' if len(self.bad) > 5 else ''}"
         return not_shown(self.step.data)
 
 
 def not_shown(data: dict[str, Any]) -> str | None:
-    """Why finite values are no sign that anything was fixed."""
+    """Why finite values do not mean that anything is fixed; None if they do."""
     shown = data["shown"]
     if shown["seen"]:
         return None
@@ -222,8 +224,8 @@ def not_shown(data: dict[str, Any]) -> str | None:
     return f"not reproduced: the values are finite here, {then} ({shown['reason']})"
 
 
-def main(run: Callable[[], Again]) -> int:
-    """Show a step that is run again; the exit code."""
+def main(run: Callable[[], RerunResult]) -> int:
+    """Run a step again and print the result; returns the exit code."""
     try:
         again = run()
     except CannotRebuild as error:
@@ -241,8 +243,8 @@ def main(run: Callable[[], Again]) -> int:
     return exit_code(again)
 
 
-def exit_code(again: Again) -> int:
-    """For the shell."""
+def exit_code(again: RerunResult) -> int:
+    """0 if the step is fixed."""
     if again.bad:
         return STILL_WRONG
     return 0 if again.problem is None else NOT_COVERED

@@ -9,8 +9,8 @@ from typing import Any
 
 from clew.labs.replay import loss_gradients
 from clew.labs.replay.repro import rebuilt_step, saved_sources, saved_values
+from clew.records.facts.nan_facts import CulpritFact
 
-LOSS = "__clew_loss__"
 NEWLINE = "\n"
 _LONGEST = 100  # characters of a line
 
@@ -79,10 +79,10 @@ def _standalone(text: str) -> str:
     return "".join(lines).strip() + "\n"
 
 
-def summary(where: str, culprit: dict[str, Any]) -> str:
+def summary(culprit: CulpritFact) -> str:
     """What was observed when it was saved, in one line."""
-    place = f" ({culprit['file']}:{culprit['line']})" if culprit.get("line") else ""
-    return f"{culprit.get('sentence') or f'the {where} was not finite'}{place}"
+    place = f" ({culprit.file}:{culprit.line})" if culprit.line else ""
+    return f"{culprit.sentence or f'the {culprit.where} was not finite'}{place}"
 
 
 def _heading(data: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@
                   rebuild.py            makes the objects again, from the program's own source
 
 Nothing is pickled. It is written once per run, and not at all if it would be too large. Before
-Clew says that it can be run again, Clew runs it: see `tried`.
+Clew says that it can be run again, Clew runs it: see `shows_failure`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,57 +27,62 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.trained_models import unwrap
+from clew.hooks.steps.step_machine import distributed
+from clew.labs.replay.replay_alarm import culprit_fact
 from clew.labs.replay.repro import rebuilt_step, repro_scripts
-from clew.labs.replay.repro.global_variables import describe_globals
-from clew.labs.replay.repro.importable_names import live
+from clew.labs.replay.repro.program_names import describe_globals, live
 from clew.labs.replay.repro.rebuilt_step import SavedStep
 from clew.labs.replay.repro.saved_description import SavedDescription, TooLargeError, unusable
 from clew.labs.replay.repro.saved_step import statements_of
 from clew.labs.replay.step_replay import ReplayAnswer, recipe_for
-from clew.labs.snapshot.held_step import HeldStep
-from clew.labs.snapshot.inplace_writes import WriteJournal
+from clew.labs.snapshot.inplace_writes import WriteJournal, memory_key
+from clew.labs.snapshot.nonfinite_values import NonFiniteStep
 from clew.labs.snapshot.op_recorder import OpCall, OpRecorder
 from clew.labs.snapshot.snapshot import snapshot
+from clew.labs.snapshot.time_limit import first_line
 from clew.labs.snapshot.users_step.loss_recipe import Recipe
-from clew.labs.snapshot.users_step.purity import loaded, stored
+from clew.labs.snapshot.users_step.program_slice import loaded, stored
 from clew.measure.rng import Rng
+from clew.records.facts.fact import FactSink
+from clew.records.facts.nan_facts import ReproFact
 
 _FINITE = "replayed from the saved state, the values are finite"
-
 LIMIT = 2 * 1024**3  # bytes of tensors
-Note = Callable[[dict[str, Any]], None]
 
 
 class ReproWriter:
     """Listens to the alarm and saves the first step that was kept."""
 
-    def __init__(self, folder: Path, note: Note, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path, sink: FactSink, limit: int = LIMIT) -> None:
         self._folder = folder
-        self._note = note
+        self._sink = sink
         self._limit = limit
         self._done = False
 
-    def __call__(self, held: HeldStep, found: ReplayAnswer) -> None:
+    def __call__(self, held: NonFiniteStep, found: ReplayAnswer) -> None:
         if self._done:
             return
         self._done = True
+        self._save(held, found).write(self._sink, held.step)
+
+    def _save(self, held: NonFiniteStep, found: ReplayAnswer) -> ReproFact:
         folder = self._folder / f"step-{held.step}"
         try:
-            self._note({"written": True, "path": str(folder), **write(folder, held, found, self._limit)})
+            return write(folder, held, found, self._limit)
         except TooLargeError:
             shutil.rmtree(folder, ignore_errors=True)
-            self._note({"written": False, "reason": f"it would take more than {self._limit:,} bytes"})
+            return ReproFact(reason=f"it would take more than {self._limit:,} bytes")
         except NothingToRunError as error:
-            self._note({"written": False, "reason": str(error)})
+            return ReproFact(reason=str(error))
         except OSError as error:
-            self._note({"written": False, "reason": str(error.strerror or error)})
+            return ReproFact(reason=str(error.strerror or error))
 
 
 class NothingToRunError(Exception):
     """Neither the code of the loss nor a call of a model is known."""
 
 
-def write(folder: Path, held: HeldStep, found: ReplayAnswer, limit: int = LIMIT) -> dict[str, Any]:
+def write(folder: Path, held: NonFiniteStep, found: ReplayAnswer, limit: int = LIMIT) -> ReproFact:
     """Save a kept step; returns what could not be saved, and whether the copy shows the failure."""
     made, refused = recipe_for(held)
     description, content = _described(held, made, limit)
@@ -87,20 +92,21 @@ def write(folder: Path, held: HeldStep, found: ReplayAnswer, limit: int = LIMIT)
     if content is None or (made is None and not held.calls):
         raise NothingToRunError(f"the code of the loss could not be saved: {refused}")
     circumstances = _circumstances(held, found)
-    recipe_json = None if made is None else _recipe_json(made, held)
+    recipe_json = None if made is None else _recipe_json(made)
     data = {"format": rebuilt_step.FORMAT, **circumstances, **content, "recipe": recipe_json}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(description.tensors, str(folder / "tensors.safetensors"))
-    data["shown"] = tried(folder, data, description.tensors, held, refused or found.reason)
+    data["shown"] = shows_failure(folder, data, description.tensors, held, refused or found.reason)
     (folder / "repro.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
     (folder / "rebuild.py").write_text(repro_scripts.bundled(), encoding="utf-8")
     (folder / "repro.py").write_text(repro_scripts.script(data), encoding="utf-8")
     (folder / "test_repro.py").write_text(repro_scripts.test(data), encoding="utf-8")
-    return {"missing": description.missing, "shown": data["shown"]["seen"], "reason": data["shown"]["reason"]}
+    seen, reason = data["shown"]["seen"], data["shown"]["reason"]
+    return ReproFact(True, str(folder), tuple(description.missing), seen, reason)
 
 
 def _described(
-    held: HeldStep, made: Recipe | None, limit: int
+    held: NonFiniteStep, made: Recipe | None, limit: int
 ) -> tuple[SavedDescription, dict[str, Any] | None]:
     """The objects of the step; nothing if the statements can't run with what could be saved."""
     description = SavedDescription(limit)
@@ -118,7 +124,7 @@ def _described(
     return description, content
 
 
-def _calls(held: HeldStep, description: SavedDescription, with_recipe: bool) -> list[dict[str, Any]]:
+def _calls(held: NonFiniteStep, description: SavedDescription, with_recipe: bool) -> list[dict[str, Any]]:
     """The models' arguments. If the statements are available, these may be incomplete."""
     calls = []
     for call in held.calls:
@@ -160,12 +166,12 @@ def bound_inside(statement: ast.stmt) -> set[str]:
     }
 
 
-def _recipe_json(made: Recipe, held: HeldStep) -> dict[str, Any]:
+def _recipe_json(made: Recipe) -> dict[str, Any]:
     lines = [getattr(node, "lineno", 0) for node in ast.walk(made.tree)]
     return {"source": made.source, "file": made.file, "lines": lines}
 
 
-def _roots(held: HeldStep, description: SavedDescription) -> dict[str, int]:
+def _roots(held: NonFiniteStep, description: SavedDescription) -> dict[str, int]:
     models = {**held.roots, **{call.name: call.module for call in held.calls}}
     numbers = {name: description.number_of(unwrap(module)) for name, module in models.items()}
     return {name: number for name, number in numbers.items() if number is not None}
@@ -185,16 +191,14 @@ def _rng(rng: Rng, description: SavedDescription) -> dict[str, Any]:
     return data
 
 
-def _circumstances(held: HeldStep, found: ReplayAnswer) -> dict[str, Any]:
-    from clew.labs.replay.replay_alarm import to_fact
-
+def _circumstances(held: NonFiniteStep, found: ReplayAnswer) -> dict[str, Any]:
     cast = held.autocast
-    culprit = to_fact(held.where, found)
+    culprit = culprit_fact(held.where, found)
     return {
         "step": held.step,
         "where": held.where,
-        "culprit": culprit,
-        "summary": repro_scripts.summary(held.where, culprit),
+        "culprit": culprit.to_json(),
+        "summary": repro_scripts.summary(culprit),
         "autocast": {
             "device": cast.device,
             "enabled": cast.enabled,
@@ -211,14 +215,14 @@ def _circumstances(held: HeldStep, found: ReplayAnswer) -> dict[str, Any]:
     }
 
 
-def _paths(held: HeldStep) -> list[str]:
+def _paths(held: NonFiniteStep) -> list[str]:
     """Where the program's own modules were found."""
     places = [os.path.dirname(held.backward_at[0] or ""), sys.path[0] if sys.path else "", os.getcwd()]
     return list(dict.fromkeys(os.path.abspath(p) for p in places if p))
 
 
-def tried(
-    folder: Path, data: dict[str, Any], tensors: dict[str, Tensor], held: HeldStep, before: str
+def shows_failure(
+    folder: Path, data: dict[str, Any], tensors: dict[str, Tensor], held: NonFiniteStep, before: str
 ) -> dict[str, Any]:
     """`seen`: did the failure occur again? None: it could not be tried. `reason`: why not.
 
@@ -229,15 +233,14 @@ def tried(
     why_not = _why_not(held)
     if why_not:
         return {"seen": None, "reason": why_not}
-    shown: dict[str, Any] = {"seen": True, "reason": ""}  # write nothing to the folder
+    shown: dict[str, Any] = {"seen": True, "reason": ""}  # so that the run writes nothing to the folder
     plain = {**json.loads(json.dumps(data)), "shown": shown}
     try:
         with snapshot(_owners(held)) as journal, _Writes(journal, tensors.values()):
             step = SavedStep(folder, data=plain, tensors=tensors, finder=live)
             bad = step.run(statements_of(plain["recipe"])).bad
     except Exception as error:  # noqa: BLE001 - the user's code may fail in any way
-        told = (str(error).splitlines() or [type(error).__name__])[0]
-        return {"seen": None, "reason": told[:200]}
+        return {"seen": None, "reason": first_line(error)[:200]}
     if bad:
         return shown
     if data["recipe"] is None:
@@ -251,41 +254,28 @@ class _Writes(OpRecorder):
     def __init__(self, journal: WriteJournal, own: Iterable[Tensor]) -> None:
         super().__init__(self._outside)
         self._journal = journal
-        self._own = {_storage(tensor) for tensor in own}
+        self._own = {memory_key(tensor) for tensor in own}
 
     def _outside(self, tensor: Tensor) -> None:
-        if _storage(tensor) not in self._own:
+        if memory_key(tensor) not in self._own:
             self._journal.note(tensor)
 
     def after_op(self, op: OpCall) -> None:
-        given = {_storage(tensor) for tensor in op.inputs}
-        self._own.update({_storage(tensor) for tensor in op.outputs} - given)
+        given = {memory_key(tensor) for tensor in op.inputs}
+        self._own.update({memory_key(tensor) for tensor in op.outputs} - given)
 
 
-def _storage(tensor: Tensor) -> int:
-    if tensor.layout != torch.strided:
-        return -id(tensor)
-    return int(tensor.untyped_storage()._cdata)
-
-
-def _owners(held: HeldStep) -> Iterator[nn.Module]:
+def _owners(held: NonFiniteStep) -> list[nn.Module]:
     """The program's modules that its own code may reach."""
     frame = held.frame
-    values = [*held.roots.values(), *(call.module for call in held.calls)]
+    tops = [*held.roots.values(), *(call.module for call in held.calls)]
     if frame is not None:
-        values += [
-            v for v in (*frame.f_locals.values(), *frame.f_globals.values()) if isinstance(v, nn.Module)
-        ]
-    seen: set[int] = set()
-    for module in (part for top in values for part in unwrap(top).modules()):
-        if id(module) not in seen:
-            seen.add(id(module))
-            yield module
+        values = (*frame.f_locals.values(), *frame.f_globals.values())
+        tops += [value for value in values if isinstance(value, nn.Module)]
+    return list({id(module): module for top in tops for module in unwrap(top).modules()}.values())
 
 
-def _why_not(held: HeldStep) -> str | None:
-    from clew.hooks.steps.pause import distributed
-
+def _why_not(held: NonFiniteStep) -> str | None:
     if distributed():
         return "it was one of several processes, and the others would wait"
     if any(p.device.type != "cpu" for p, _ in held.parameters):

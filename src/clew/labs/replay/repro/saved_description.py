@@ -20,18 +20,13 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.steps.replay_inputs import DERIVED
-from clew.labs.replay.repro.importable_names import import_of, name_of
+from clew.labs.replay.repro.program_names import import_of, name_of
+from clew.labs.replay.repro.saved_values import SEQUENCES
 
-_INTERNAL = {name for name in vars(nn.Module()) if name != "training"} | {"training"}
+_INTERNAL = set(vars(nn.Module()))
 _DEEPEST = 12  # of containers in containers
 _PLAIN_HOMES = ("argparse", "types", "torch.distributions")  # library classes with nothing but attributes
-_SEQUENCES: dict[type, str] = {
-    list: "list",
-    tuple: "tuple",
-    set: "set",
-    frozenset: "frozenset",
-    torch.Size: "size",
-}
+_SEQUENCES: dict[type, str] = {kind: name for name, kind in SEQUENCES.items()}
 Json = dict[str, Any]
 
 
@@ -69,10 +64,7 @@ class SavedDescription:
         simple = self._simple(value)
         if simple is None and depth < _DEEPEST:
             simple = self._nested(value, where, depth)
-        return self._give_up(value, where) if simple is None else simple
-
-    def _give_up(self, value: Any, where: str) -> Json:
-        return {"kind": "missing", "what": self._missed(value, where)}
+        return {"kind": "missing", "what": self._missed(value, where)} if simple is None else simple
 
     def _missed(self, value: Any, where: str) -> str:
         what = f"{where} ({type(value).__name__})"
@@ -113,7 +105,7 @@ class SavedDescription:
     def _array(self, value: Any) -> Json:
         """As bytes: numpy has dtypes that torch lacks."""
         raw = torch.frombuffer(bytearray(value.tobytes()) or bytearray(1), dtype=torch.uint8)
-        key = self._keep_tensor(raw[: value.nbytes])
+        key = self.keep(raw[: value.nbytes])
         shape, array = list(value.shape), isinstance(value, np.ndarray)
         return {"kind": "array", "key": key, "dtype": value.dtype.str, "shape": shape, "array": array}
 
@@ -132,8 +124,8 @@ class SavedDescription:
             parts = [self.of(part, where, depth + 1) for part in (value.start, value.stop, value.step)]
             return {"kind": "slice", "parts": parts}
         if isinstance(value, functools.partial):
-            held = {"function": value.func, "args": value.args, "kwargs": value.keywords}
-            return {"kind": "partial", **{n: self.of(v, where, depth + 1) for n, v in held.items()}}
+            named = {"function": value.func, "args": value.args, "kwargs": value.keywords}
+            return {"kind": "partial", **{n: self.of(v, where, depth + 1) for n, v in named.items()}}
         if isinstance(value, types.MethodType):
             owner = self.of(value.__self__, where, depth + 1)
             return {"kind": "method", "owner": owner, "name": value.__name__}
@@ -211,7 +203,7 @@ class SavedDescription:
         key = self._keys.get(id(tensor))
         if key is None:
             self._keep.append(tensor)
-            key = self._keys[id(tensor)] = self._keep_tensor(tensor)
+            key = self._keys[id(tensor)] = self.keep(tensor)
         # What an earlier part of the step computed is saved as a value.
         needs_grad = tensor.requires_grad and tensor.is_leaf
         parameter = isinstance(tensor, nn.Parameter)
@@ -222,7 +214,8 @@ class SavedDescription:
             described["pairs"] = True
         return described
 
-    def _keep_tensor(self, tensor: Tensor) -> str:
+    def keep(self, tensor: Tensor) -> str:
+        """Store a tensor, which may belong to no description (a random state); returns its key."""
         self._bytes += tensor.numel() * tensor.element_size()
         if self._bytes > self._limit:
             raise TooLargeError
@@ -232,10 +225,6 @@ class SavedDescription:
         key = f"t{len(self.tensors)}"
         self.tensors[key] = dense.to("cpu", copy=True).contiguous()
         return key
-
-    def keep(self, tensor: Tensor) -> str:
-        """Store a tensor that belongs to no description, such as a random state."""
-        return self._keep_tensor(tensor)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

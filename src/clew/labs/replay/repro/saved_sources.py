@@ -1,7 +1,7 @@
 """Finds the classes and functions of a saved step in the program's own source.
 
 Of a script only imports, functions, classes and constants are executed, never the training. This
-text is part of the `rebuild.py` in every repro folder: it needs nothing of Clew.
+text is part of the `rebuild.py` in every repro folder, so it must not import Clew.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NotSaved(CannotRebuild):
 
 
 def find_modules_in(paths: list[str]) -> None:
-    """The program's own modules can be imported as they could be then."""
+    """Make the program's own modules importable, as they were when the step was saved."""
     for path in reversed(paths):
         if path not in sys.path and Path(path).is_dir():
             sys.path.insert(0, path)
@@ -96,14 +96,14 @@ def _define(file: str, statements: list[ast.stmt]) -> None:
         try:
             exec(code, module.__dict__)
             problems.update(dict.fromkeys(names_set(statement), ""))
-        except Exception as error:  # noqa: BLE001 - told when the name is needed
+        except Exception as error:  # noqa: BLE001 - reported when the name is needed
             _failed.setdefault(file, []).append(statement)
-            told = problems.get(getattr(error, "name", None) or "") or f"{type(error).__name__}: {error}"
-            problems.update(dict.fromkeys(names_set(statement), told))
+            why = problems.get(getattr(error, "name", None) or "") or f"{type(error).__name__}: {error}"
+            problems.update(dict.fromkeys(names_set(statement), why))
 
 
 def why_undefined(name: str | None) -> str | None:
-    """Of a name that was not there when a function ran: why a script did not define it."""
+    """For a name that was missing when a function ran: why a script did not define it."""
     known = [
         (file, problems[name]) for file, (_, problems) in _modules.items() if name and problems.get(name)
     ]
@@ -111,7 +111,7 @@ def why_undefined(name: str | None) -> str | None:
 
 
 def define_again(file: str) -> None:
-    """What failed may have needed a variable that is there by now."""
+    """Try the failed definitions again: they may have needed a variable that exists by now."""
     _define(file, _failed.pop(file, []))
 
 

@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
-from clew.labs.replay.culprits import Mended, guilty, suspects
-from clew.labs.replay.microscope import BATCH, CONSTANT, Microscope
-from clew.labs.replay.repro.rebuilt_step import Again, SavedStep
+from clew.labs.replay.culprits import Mended, find_suspects, pick_culprit
+from clew.labs.replay.microscope import Microscope, batch_size
+from clew.labs.replay.repro.rebuilt_step import RerunResult, SavedStep
 from clew.labs.replay.repro.saved_sources import CannotRebuild, definitions
-from clew.labs.replay.step_replay import ReplayAnswer, is_mask
-from clew.labs.snapshot.finite_values import can_be_bad, is_bad
+from clew.labs.replay.step_replay import ReplayAnswer
 from clew.labs.snapshot.users_step.loss_recipe import LOSS
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
 from clew.measure.nested_tensors import tensors_in
 
 
-def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[Again, ReplayAnswer]:
+def replay_saved(
+    folder: Path, models: dict[str, nn.Module] | None = None
+) -> tuple[RerunResult, ReplayAnswer]:
     """The result of running the step again, and the operation to blame; raises `CannotRebuild`."""
     saved = _opened(folder, models)
     scope, again = _once(saved, frozenset())
     if not again.bad:
         return again, ReplayAnswer(None, again.problem or "")
     bad = [again.results[name] for name in again.bad]
-    found = suspects(scope, bad, _batch_size(saved) or scope.batch)
+    found = find_suspects(scope, bad, batch_size([call[1:] for call in saved.calls]) or scope.batch)
     # Rebuilt for each run: a run changes buffers.
-    culprit = guilty(found, lambda mended: bool(_once(_opened(folder, models), mended)[1].bad))
+    culprit = pick_culprit(found, lambda mended: bool(_once(_opened(folder, models), mended)[1].bad))
     return again, ReplayAnswer(culprit, "the operation that produced it was not found")
 
 
-def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, Again]:
+def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, RerunResult]:
     """Run the step; `mended` values are made finite on the way."""
     scope = Microscope(saved.models, lambda _: None, mended=mended)
     _name_batch(scope, saved)
     scope.mend_what_is_known()
     with scope:
-        return scope, _again(saved)
+        return scope, _run(saved)
 
 
 def _opened(folder: Path, models: dict[str, nn.Module] | None) -> SavedStep:
@@ -52,8 +54,11 @@ def _opened(folder: Path, models: dict[str, nn.Module] | None) -> SavedStep:
         raise CannotRebuild(f"{folder} can't be rebuilt: {type(error).__name__}: {first}") from error
 
 
-def _again(saved: SavedStep) -> Again:
+def _run(saved: SavedStep) -> RerunResult:
     return saved.run(statements_of(saved.data["recipe"]))
+
+
+BOUNDARIES.add(_run.__code__)
 
 
 def statements_of(recipe: dict[str, Any] | None) -> Callable[..., Tensor] | None:
@@ -68,9 +73,6 @@ def statements_of(recipe: dict[str, Any] | None) -> Callable[..., Tensor] | None
         return loss
 
     return compute
-
-
-BOUNDARIES.add(_again.__code__)
 
 
 def _compiled(recipe: dict[str, Any]) -> Any:
@@ -88,14 +90,7 @@ def _name_batch(scope: Microscope, saved: SavedStep) -> None:
     named = [(name, value) for name, value in saved.names.items() if isinstance(value, Tensor)]
     for _, args, kwargs in saved.calls:
         named += [(f"input[{n}]", t) for n, t in enumerate(tensors_in((args, kwargs)))]
-    for name, tensor in named:
-        if can_be_bad(tensor) and is_bad(tensor) and not scope.knows(tensor):
-            scope.name_tensors(CONSTANT if is_mask(tensor) else BATCH, [(name, tensor)])
-
-
-def _batch_size(saved: SavedStep) -> int | None:
-    first = next((t for _, a, k in saved.calls for t in tensors_in((a, k)) if t.dim()), None)
-    return int(first.shape[0]) if first is not None else None
+    scope.name_batch(named)
 
 
 def make_model(spec: str) -> nn.Module:
@@ -104,20 +99,16 @@ def make_model(spec: str) -> nn.Module:
     if not place or not call:
         raise CannotRebuild(f"{spec!r} is not a model; write file.py:Class(…) or module:function()")
     try:
-        node = ast.parse(call, mode="eval").body
+        written = ast.parse(call, mode="eval").body
     except SyntaxError as error:
         raise CannotRebuild(f"{call!r} is not a Python expression") from error
-    name = node.func if isinstance(node, ast.Call) else node
-    if not isinstance(name, ast.Name):
+    node = written if isinstance(written, ast.Call) else ast.Call(written, [], [])
+    if not isinstance(node.func, ast.Name):
         raise CannotRebuild(f"{call!r} is neither a class nor a function")
-    maker = _maker(place, name.id)
+    maker = _maker(place, node.func.id)
     try:
-        args = [ast.literal_eval(a) for a in node.args] if isinstance(node, ast.Call) else []
-        kwargs = (
-            {k.arg or "": ast.literal_eval(k.value) for k in node.keywords}
-            if isinstance(node, ast.Call)
-            else {}
-        )
+        args = [ast.literal_eval(a) for a in node.args]
+        kwargs = {k.arg or "": ast.literal_eval(k.value) for k in node.keywords}
         model = maker(*args, **kwargs)
     except Exception as error:
         raise CannotRebuild(f"{spec} failed: {type(error).__name__}: {error}") from error
@@ -132,8 +123,6 @@ def _maker(place: str, name: str) -> Any:
             raise CannotRebuild(f"no such file: {place}")
         found = getattr(definitions(str(Path(place).absolute()))[0], name, None)
     else:
-        import importlib
-
         try:
             found = getattr(importlib.import_module(place), name, None)
         except ImportError as error:

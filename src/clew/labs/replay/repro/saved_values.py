@@ -1,6 +1,6 @@
 """Rebuilds the values of a saved step from JSON and tensors; see `saved_description`.
 
-This text is part of the `rebuild.py` in every repro folder: it needs nothing of Clew.
+This text is part of the `rebuild.py` in every repro folder, so it must not import Clew.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from clew.labs.replay.repro.saved_sources import CannotRebuild, NotSaved
 
 DERIVED = object()  # stands for an argument that the step computes itself
-_SEQUENCES: dict[str, Any] = {
+SEQUENCES: dict[str, Any] = {
     "list": list,
     "tuple": tuple,
     "set": set,
@@ -29,7 +29,7 @@ _SEQUENCES: dict[str, Any] = {
 
 
 class SavedValues:
-    """Makes each object once: what was one object is one again."""
+    """Builds each object once, so that shared objects stay shared."""
 
     def __init__(
         self,
@@ -43,18 +43,18 @@ class SavedValues:
         self._described: dict[int, dict[str, Any]] = {}
         self.dropped: list[str] = []  # attributes and variables that could not be saved
         self._find = find
-        self._given = given or {}  # models that somebody else made
+        self._given = given or {}  # models to use instead of the saved ones, by number
 
     def build(self, value: Any) -> Any:
-        """What a description stands for; raises `NotSaved` where it has nothing."""
+        """The value that a description stands for; raises `NotSaved` if it was not saved."""
         if not isinstance(value, dict):
             return value
         if value["kind"] != "same" and value.get("number") in self.objects:
-            return self.objects[value["number"]]  # something else that refers to it came first
+            return self.objects[value["number"]]  # a reference to it came first
         return getattr(self, f"_make_{value['kind']}")(value)
 
     def know(self, data: Any) -> None:
-        """Where the objects of all this are described: what refers to one may be built before it."""
+        """Find where each object in this data is described: a reference to it may be built first."""
         if isinstance(data, dict):
             if data.get("kind") != "same" and isinstance(data.get("number"), int):
                 self._described[data["number"]] = data
@@ -81,7 +81,7 @@ class SavedValues:
         if "class" in value:
             kind = self._find(value["class"])
             return kind(*items) if hasattr(kind, "_fields") else kind(items)
-        return _SEQUENCES[value["of"]](items)
+        return SEQUENCES[value["of"]](items)
 
     def _make_dict(self, value: dict[str, Any]) -> Any:
         kind = self._find(value["class"]) if "class" in value else dict
@@ -128,7 +128,7 @@ class SavedValues:
         return getattr(torch, value["name"])
 
     def _make_device(self, value: dict[str, Any]) -> torch.device:
-        return torch.device("cpu")  # wherever it was trained, it is run again here
+        return torch.device("cpu")  # a saved step is run on the CPU, wherever it was trained
 
     def _make_import(self, value: dict[str, Any]) -> Any:
         return self._find(value)
@@ -185,7 +185,7 @@ class SavedValues:
         return made
 
     def set_attributes(self, attributes: dict[str, Any], values: dict[str, Any]) -> None:
-        """What could not be saved is left out."""
+        """Set the values; those that could not be saved are left out."""
         for name, item in values.items():
             with self._perhaps_not_needed():
                 attributes[name] = self.build(item)
@@ -198,7 +198,7 @@ class SavedValues:
             self.dropped.append(str(error).removesuffix(" could not be saved"))
 
     def _fill(self, model: nn.Module, value: dict[str, Any]) -> None:
-        """Parameters, buffers and modes for a model that somebody else made."""
+        """Set the parameters, buffers and modes of a given model."""
         saved, modules = dict(_tensors_of(value)), dict(_modules_of(value))
         first, own = _own_tensors(model), _own_tensors(model, every_name=True)
         wrong = sorted((set(first) - set(saved)) | (set(saved) - set(own)))

@@ -2,7 +2,6 @@
 
 Enter at `step_capture.py`. May import: records, measure, hooks, labs.snapshot.
 
-- `call_arguments`: reads the arguments of a Clew call: which go into the model and which into the loss
 - `loss_origin`: finds where a loss was computed: in the function that calls `backward()`, or in one that
   passed it
 - `loss_recipe`: the user's statements that computed the loss, taken from the frame that called
@@ -11,7 +10,6 @@ Enter at `step_capture.py`. May import: records, measure, hooks, labs.snapshot.
 - `program_slice`: program slicing: the statements a value depends on, and where recomputing it can start
 - `purity`: can a piece of the user's code be run a second time? Only if it does nothing but compute
 - `replay_lines`: the line of the user's source that an operation comes from, up to where a replay began
-- `sample_dims`: the batch dimension of each tensor in a batch
 - `step_capture`: captures a subject from a running program: its first steps, their data and how the loss
   is computed
 - `step_function`: the user's step, from model to loss, as a function that can be run again on other data
@@ -19,6 +17,6 @@ Enter at `step_capture.py`. May import: records, measure, hooks, labs.snapshot.
   batch
 - `subject_from_call`: builds a subject from what the user passes: a model, a loss function, and a batch
   or a loader
-- `tensor_roles`: which tensors of a batch go into a model and which into the loss: traced through one run
-  of the step
+- `tensor_roles`: what each tensor of a batch is: input or target, and which of its dimensions is the
+  batch dimension
 """

@@ -17,12 +17,20 @@ from types import FrameType
 from typing import Any
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.snapshot.users_step.purity import UNKNOWN, ImpureError, Purity, definition_of, stored
+from clew.labs.snapshot.users_step.program_slice import stored
+from clew.labs.snapshot.users_step.purity import UNKNOWN, ImpureError, Purity, definition_of
 from clew.labs.snapshot.users_step.replay_lines import Line
 
 BACKWARDS = ("backward", "manual_backward")
 ELSEWHERE = "the loss was computed in another function"
-_CALLERS = ("autograd", "self", "accelerator", "fabric", "engine", "model_engine")  # they are given the loss
+_CALLERS = (
+    "autograd",
+    "self",
+    "accelerator",
+    "fabric",
+    "engine",
+    "model_engine",
+)  # `backward()` of these takes the loss
 _DEEPEST = 6  # functions that pass a loss to one another
 
 
@@ -140,9 +148,8 @@ def loss_expression(statement: ast.stmt) -> ast.expr:
             named = isinstance(value, (ast.Name, ast.Attribute))
             elsewhere = node.args and named and ast.unparse(value).rpartition(".")[2] in _CALLERS
             loss = node.args[0] if elsewhere or node.func.attr == "manual_backward" else value
-            scaled = isinstance(loss, ast.Call) and isinstance(loss.func, ast.Attribute)
-            if scaled and isinstance(loss, ast.Call) and loss.func.attr == "scale" and loss.args:  # type: ignore[attr-defined]
-                return loss.args[0]
+            if isinstance(loss, ast.Call) and isinstance(loss.func, ast.Attribute):
+                return loss.args[0] if loss.func.attr == "scale" and loss.args else loss
             return loss
     raise ImpureError("backward() is not called on a named variable")
 
@@ -205,7 +212,7 @@ def _argument(call: ast.Call, arguments: ast.arguments | None, name: str) -> ast
 # -- from a function to one that it has called, which has returned --
 
 
-def returned_from(line: tuple[str | None, int | None]) -> tuple[FrameType, int] | None:
+def returned_from(line: Line) -> tuple[FrameType, int] | None:
     """The running function that called the one containing this line, and the line of that call."""
     for frame in user_frames(sys._getframe(1)):
         try:
@@ -216,13 +223,12 @@ def returned_from(line: tuple[str | None, int | None]) -> tuple[FrameType, int] 
         for statement in reversed([*before.statements, *before.beside]):
             for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
                 function = _users_function(place, call)
-                if function is not None and _has_line(function, line):
+                if function is not None and _has_line(function.__code__, line):
                     return frame, statement.lineno
     return None
 
 
-def _has_line(function: Any, line: tuple[str | None, int | None]) -> bool:
-    code = function.__code__
+def _has_line(code: types.CodeType, line: Line) -> bool:
     return code.co_filename == line[0] and any(number == line[1] for _, _, number in code.co_lines())
 
 
@@ -262,11 +268,4 @@ def _is_backward(call: ast.Call) -> bool:
 
 def frame_of(line: Line) -> FrameType | None:
     """The running function that contains this line, if it has not returned."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        here = code.co_filename == line[0] and kind_of(code.co_filename) == USER
-        if here and any(number == line[1] for _, _, number in code.co_lines()):
-            return frame
-        frame = frame.f_back
-    return None
+    return next((f for f in user_frames(sys._getframe(1)) if _has_line(f.f_code, line)), None)

@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.trained_models import unwrap
-from clew.labs.snapshot.finite_values import is_bad
+from clew.labs.snapshot.nonfinite_values import is_bad
 from clew.labs.snapshot.users_step.loss_origin import (
     ELSEWHERE,
     LossMade,

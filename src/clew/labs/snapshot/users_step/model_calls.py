@@ -1,7 +1,7 @@
 """The model calls of the user's step, to be repeated with other inputs.
 
-The step runs on a few samples, whose number is no other size in model and data, so that the
-batch dimension of every tensor can be identified.
+The step runs on a few samples. Their number differs from every other size in model and data, so that
+the batch dimension of every tensor can be identified.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from clew.labs.snapshot.step_batch import TARGET, StepBatch, joined
@@ -46,7 +45,7 @@ class ModelCall:
 
 
 def few_samples(subject: Subject) -> StepBatch:
-    """A few samples of the first batch (or batches): a number that is no other size in model and data."""
+    """A few samples of the first batch (or batches); their number is no other size in model and data."""
     batch = _samples_along(subject, subject.batch())
     if batch.size < LEAST and len(subject.batches) > 1:
         batch = _together(subject.batches) or batch
@@ -55,7 +54,7 @@ def few_samples(subject: Subject) -> StepBatch:
     taken = sizes_taken(subject, batch)
     fitting = [n for n in COUNTS if n <= batch.size]
     count = next((n for n in fitting if n not in taken), fitting[0])
-    return batch.rows(range(count))
+    return batch.first(count)
 
 
 def _samples_along(subject: Subject, batch: StepBatch) -> StepBatch:
@@ -79,13 +78,14 @@ def _together(batches: list[StepBatch]) -> StepBatch | None:
 def sizes_taken(subject: Subject, batch: StepBatch) -> set[int]:
     """Sizes of parameters and of the data's other dimensions."""
     taken = {n for model in subject.models.values() for p in model.parameters() for n in p.shape}
-    for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
+    for tensor, _, dim in batch.entries():
         taken |= {n for d, n in enumerate(tensor.shape) if d != dim}
     return taken
 
 
-def model_calls(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[ModelCall]:
+def model_calls(snapshot: StepSnapshot, batch: StepBatch) -> list[ModelCall]:
     """The calls that the step makes on this batch; without a step, the only model on the inputs."""
+    subject = snapshot.subject
     if subject.step is None:
         return [_plain_call(subject, batch)]
     seen = snapshot.observe(batch)
@@ -113,12 +113,12 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def evaluating(models: Iterable[nn.Module]) -> Iterator[None]:
-    """Evaluation mode: no dropout, running statistics; the modes are restored afterwards."""
+def in_mode(models: Iterable[nn.Module], *, training: bool) -> Iterator[None]:
+    """Evaluation mode (no dropout, running statistics), or training mode; restored afterwards."""
     modules = [m for top in models for m in top.modules()]
     modes = [m.training for m in modules]
     for module in modules:
-        module.training = False
+        module.training = training
     try:
         yield
     finally:
@@ -143,58 +143,3 @@ def samples_known(subject: Subject, batch: StepBatch) -> bool:
     deepest = max((t.dim() for t in inputs), default=0)
     cut = [t for t in targets if t.dim() and t.shape[0] == batch.size]
     return any(t.dim() < deepest for t in cut)
-
-
-class Others:
-    """Returns the tensors of a call with some samples replaced by other, equally plausible ones."""
-
-    def __init__(self, tensors: list[Tensor], count: int) -> None:
-        self.count = count
-        varied = [t for t in tensors if _varies(t, count)]
-        self._changed = varied or [t for t in tensors if sample_dim(t, count) is not None and _is_index(t)]
-
-    def __bool__(self) -> bool:
-        return bool(self._changed)
-
-    def replacing(self, rows: Iterable[int], seed: int = 0) -> Callable[[Tensor], Tensor]:
-        which = torch.tensor(sorted(rows), dtype=torch.long)
-        ids = {id(t) for t in self._changed}
-
-        def change(tensor: Tensor) -> Tensor:
-            if id(tensor) not in ids:
-                return tensor
-            dim = sample_dim(tensor, self.count)
-            assert dim is not None
-            other = _other(tensor, dim, seed)
-            place = which.to(tensor.device)
-            return tensor.detach().index_copy(dim, place, other.index_select(dim, place))
-
-        return change
-
-
-def _varies(tensor: Tensor, count: int) -> bool:
-    """Features, or rows of tokens; a single number per sample may be its length."""
-    if sample_dim(tensor, count) is None or tensor.dtype == torch.bool:
-        return False
-    return tensor.is_floating_point() or tensor.is_complex() or tensor.dim() > 1
-
-
-def _is_index(tensor: Tensor) -> bool:
-    return not tensor.is_floating_point() and tensor.dtype != torch.bool
-
-
-def _other(tensor: Tensor, dim: int, seed: int) -> Tensor:
-    """Every sample replaced by its neighbour, with noise; tokens stay tokens, padding stays in place."""
-    moved = tensor.detach().roll(1, dim)
-    if tensor.is_floating_point() or tensor.is_complex():
-        generator = torch.Generator().manual_seed(seed)
-        drawn = torch.randn(tensor.shape, generator=generator).to(tensor.device, tensor.dtype)
-        spread = tensor.detach().float().std() if tensor.is_floating_point() else tensor.abs().std()
-        noisy = moved + drawn * (0.5 * spread).clamp(min=1e-3).to(tensor.dtype)
-        if tensor.is_complex() or not bool(torch.isfinite(tensor).all()):
-            return noisy
-        return noisy.clamp(tensor.min(), tensor.max())  # it may be an index, or its root be taken
-    if tensor.dim() > 1:
-        last = tensor.dim() - 1 if dim != tensor.dim() - 1 else 0
-        moved = moved.roll(1, last)
-    return torch.where((tensor != 0) & (moved != 0), moved, tensor) if tensor.dim() > 1 else moved

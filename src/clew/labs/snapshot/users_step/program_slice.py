@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from clew.labs.snapshot.users_step.purity import loaded, stored
-
 COMPOUND = (ast.If, ast.For, ast.While, ast.With)
 
 
@@ -104,3 +102,22 @@ def filled(statement: ast.stmt) -> set[str]:
     """The containers that a statement, or one inside it, changes."""
     parts = [part for part in ast.walk(statement) if isinstance(part, ast.stmt)]
     return {name for part in parts if (name := fills(part)) is not None}
+
+
+def attributes_set(node: ast.AST) -> set[str]:
+    """The names of the attributes that a statement sets, of any object."""
+    return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+
+
+def stored(node: ast.AST) -> set[str]:
+    """The names that a statement sets."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def loaded(node: ast.AST) -> set[str]:
+    """The names that it reads; `x += 1` reads x too."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    for part in ast.walk(node):
+        if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            names.add(part.target.id)
+    return names

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from clew.labs.snapshot.module_state import CONTAINERS
+from clew.labs.snapshot.users_step.program_slice import attributes_set, stored
 
 UNKNOWN = object()
 DEPTH = 6  # of nested calls that are checked
@@ -152,7 +153,7 @@ class Purity:
         if not self._puts_back or not can_be_put_back(owner, node.attr):
             return False
         if changes and not isinstance(vars(owner).get(node.attr), (*_UNCHANGING, Tensor)):
-            return False  # changed in place, which nobody else sees
+            return False  # `+=` changes it in place; only in-place writes to tensors are undone
         self.owners[id(owner)] = owner
         return True
 
@@ -364,22 +365,3 @@ def _is_new(value: ast.expr) -> bool:
     return isinstance(
         value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.BinOp)
     )
-
-
-def attributes_set(node: ast.AST) -> set[str]:
-    """The names of the attributes that a statement sets, of any object."""
-    return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
-
-
-def stored(node: ast.AST) -> set[str]:
-    """The names that a statement sets."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def loaded(node: ast.AST) -> set[str]:
-    """The names that it reads; `x += 1` reads x too."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    for part in ast.walk(node):
-        if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
-            names.add(part.target.id)
-    return names

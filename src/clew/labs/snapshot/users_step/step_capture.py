@@ -19,22 +19,22 @@ from torch.utils._pytree import tree_structure
 
 from clew.hooks.collect_layers.trained_models import Root, unwrap
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.pause import distributed, unwatched
-from clew.labs.snapshot.failure import failure
-from clew.labs.snapshot.held_step import Autocast
+from clew.hooks.steps.step_machine import distributed
+from clew.labs.snapshot.snapshot import Autocast
 from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.step_snapshot import TrainingState
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import failure
 from clew.labs.snapshot.users_step.purity import ImpureError
-from clew.labs.snapshot.users_step.sample_dims import sample_dims
+from clew.labs.snapshot.users_step.replay_lines import Line
 from clew.labs.snapshot.users_step.step_function import (
-    Happened,
+    StepEvents,
     StepFunction,
-    Unknown,
+    UnknownStep,
     calling_frame,
     candidates,
 )
-from clew.labs.snapshot.users_step.tensor_roles import RoleFlow
+from clew.labs.snapshot.users_step.tensor_roles import RoleFlow, sample_dims
 from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.measure.rng import Rng
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 BATCHES = 16  # that are collected
 MOST_BYTES = 512 * 2**20  # of batches
-MOST_SECONDS = 20.0  # seconds of collecting, once there are
+MOST_SECONDS = 20.0  # of collecting, once there are enough batches
 ENOUGH = 2  # batches
 MOST_FORWARDS = 64  # of models in one step
 SAME = 1e-4  # relative difference up to which two losses are equal: other kernels round differently
@@ -53,7 +53,7 @@ HINT = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch
 
 
 @dataclass
-class Taken:
+class CopiedBatch:
     """The data of one step: Clew's own tensors in the program's containers."""
 
     values: dict[str, Any]
@@ -68,11 +68,11 @@ class Capture:
     watcher: Watcher
     wanted: int = BATCHES
     finished: bool = False
-    lines: dict[tuple[str | None, int | None], int] = field(default_factory=dict)
+    lines: dict[Line, int] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._happened = Happened()
+        self._events = StepEvents()
         self._modules: dict[str, nn.Module] = {}
         self._initial: TrainingState | None = None
         self._optimizers: list[Optimizer] = []
@@ -81,8 +81,8 @@ class Capture:
         self._refused = ""
         self._autocast = Autocast()
         self._roles: tuple[str, ...] = ()
-        self._shape: Any = None  # of the containers of a batch
-        self._taken: list[Taken] = []
+        self._structure: Any = None  # of the containers of a batch
+        self._taken: list[CopiedBatch] = []
         self._bytes = 0
         self._began = 0.0
         self._loader: Any = None
@@ -95,15 +95,15 @@ class Capture:
         if self.finished:
             return
         self._modules.setdefault(root.name, unwrap(module))
-        if len(self._happened.forwards) >= MOST_FORWARDS:
-            self._happened.clear()  # an evaluation with gradients, not part of a step
-        self._happened.forwards.append((module, args, kwargs, output))
+        if len(self._events.forwards) >= MOST_FORWARDS:
+            self._events.clear()  # an evaluation with gradients, not part of a step
+        self._events.forwards.append((module, args, kwargs, output))
         self._keep_frame()
 
     def loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A torch loss function returned."""
         if not self.finished:
-            self._happened.losses.append((kind, function, args, kwargs, result))
+            self._events.losses.append((kind, function, args, kwargs, result))
             self._keep_frame()
 
     def backward(self, loss: Tensor) -> None:
@@ -116,7 +116,7 @@ class Capture:
         else:
             self._go_on(loss, where)
         self.lines[where] = self.lines.get(where, 0) + 1
-        self._happened.clear()
+        self._events.clear()
         full = len(self._taken) >= self.wanted or self._bytes > MOST_BYTES
         slow = perf_counter() - self._began > MOST_SECONDS and sum(self.lines.values()) >= ENOUGH
         self.finished = full or slow or len(self.losses) >= self.wanted
@@ -124,13 +124,13 @@ class Capture:
     def _keep_frame(self) -> None:
         frame = calling_frame()
         if frame is not None:
-            self._happened.frames[frame.f_code] = frame
-            if frame.f_code not in self._happened.earlier:
-                self._happened.earlier[frame.f_code] = dict(frame.f_locals)
+            self._events.frames[frame.f_code] = frame
+            if frame.f_code not in self._events.earlier:
+                self._events.earlier[frame.f_code] = dict(frame.f_locals)
 
     # -- the first step --
 
-    def _begin(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
+    def _begin(self, loss: Tensor, where: Line) -> None:
         self._began = perf_counter()
         watcher = self.watcher
         watcher.optimizers.find_existing()
@@ -141,42 +141,41 @@ class Capture:
         if distributed():
             self._refused = SEVERAL
         else:
-            with unwatched(watcher):
+            with watcher.machine.unwatched():
                 self._find_step(loss, where)
         if self._step is None:
-            self._look_on()
+            self._collect_only()
 
-    def _look_on(self) -> None:
+    def _collect_only(self) -> None:
         """Without a step: collect the inputs of models and loss functions."""
-        self._reader = reader = Unknown()
-        values = reader.read(self._happened)
+        self._reader = reader = UnknownStep()
+        values = reader.read(self._events)
         if values is not None:
-            self._roles, self._shape = reader.roles, _shape(values)
+            self._roles, self._structure = reader.roles, tree_structure(values)
             self._taken.append(self._copied(values))
 
-    def _find_step(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
+    def _find_step(self, loss: Tensor, where: Line) -> None:
         optimised = frozenset(
             id(p) for o in self._optimizers for group in o.param_groups for p in group["params"]
         )
         reasons: list[str] = []
-        for step in candidates(loss, where, self._happened, optimised):
-            reason = str(step) if isinstance(step, ImpureError) else self._try(step)
+        for step in candidates(loss, where, self._events, optimised):
+            reason = str(step) if isinstance(step, ImpureError) else self._use(step)
             if not reason:
                 return
             reasons.append(reason)
         self._refused = reasons[0] if reasons else "the code that computes the loss was not found"
 
-    def _try(self, step: StepFunction) -> str:
+    def _use(self, step: StepFunction) -> str:
         """Run it once more; returns why it is of no use, or an empty string."""
-        values = step.read(self._happened)
+        values = step.read(self._events)
         if values is None:
             return "its inputs were not found"
         bare = self._bare(values)
         if bare:
             return f"{bare} is trained, but is in no module or optimizer"
         taken = self._copied(values)
-        holding = self.watcher.holding
-        enabled, dtype = holding.autocast
+        enabled, dtype = self.watcher.holding.autocast
         reason = ""
         for autocast in (Autocast(), Autocast("cpu", True, dtype)) if enabled else (Autocast(),):
             reason = self._run_again(step, taken, autocast)
@@ -187,7 +186,7 @@ class Capture:
                 return ""
         return reason
 
-    def _run_again(self, step: StepFunction, taken: Taken, autocast: Autocast) -> str:
+    def _run_again(self, step: StepFunction, taken: CopiedBatch, autocast: Autocast) -> str:
         """On the current state; must give the loss that the program has just computed."""
         flow = RoleFlow(tensors_in(taken.values))
         subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
@@ -201,14 +200,14 @@ class Capture:
             return failure(error)
         if value is None:
             return "its result is not a scalar with gradients"
-        if not same(value, self.losses[-1]):
+        if not _same(value, self.losses[-1]):
             return f"the second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
-        self._roles, self._shape = flow.roles(), _shape(taken.values)
+        self._roles, self._structure = flow.roles(), tree_structure(taken.values)
         return ""
 
     def _bare(self, values: dict[str, Any]) -> str | None:
         """A leaf with gradients that no optimizer has and no model was given: it can't be restored."""
-        given = {id(t) for _, args, kwargs, _ in self._happened.forwards for t in tensors_in((args, kwargs))}
+        given = {id(t) for _, args, kwargs, _ in self._events.forwards for t in tensors_in((args, kwargs))}
         for name, value in values.items():
             if any(t.requires_grad and id(t) not in given for t in tensors_in(value)):
                 return name
@@ -216,20 +215,20 @@ class Capture:
 
     # -- the steps after it --
 
-    def _go_on(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
+    def _go_on(self, loss: Tensor, where: Line) -> None:
         if where not in self.lines:
             return  # a different loss: the subject reports it
         self.losses.append(self._value(loss))
         if self._loader is None:
             self._loader = self._loader_of_step()
-        values = self._reader.read(self._happened) if self._reader is not None else None
+        values = self._reader.read(self._events) if self._reader is not None else None
         if values is not None and self._taken:
             self._take(values)
 
     def _take(self, values: dict[str, Any]) -> None:
         tensors = tensors_in(values)
         first = self._taken[0]
-        if _shape(values) != self._shape or len(tensors) != len(first.tensors):
+        if tree_structure(values) != self._structure or len(tensors) != len(first.tensors):
             return
         last = self._taken[-1]
         unchanged = all(a is b for a, b in zip(tensors, last.tensors, strict=True))
@@ -241,16 +240,16 @@ class Capture:
 
     def _confirm(self, step: StepFunction) -> None:
         """A second batch: an input that changes from step to step and was missed would show now."""
-        with unwatched(self.watcher):
+        with self.watcher.machine.unwatched():
             reason = self._run_again(step, self._taken[-1], self._autocast)
         if reason:
             self._step, self._refused = None, reason
 
-    def _copied(self, values: dict[str, Any]) -> Taken:
+    def _copied(self, values: dict[str, Any]) -> CopiedBatch:
         originals = tensors_in(values)
         self._bytes += sum(t.numel() * t.element_size() for t in originals)
         versions = [t._version if not t.is_inference() else 0 for t in originals]
-        return Taken(map_tensors(values, _copy), originals, versions)
+        return CopiedBatch(map_tensors(values, _copy), originals, versions)
 
     def _value(self, loss: Tensor) -> float:
         unscaled = self.watcher.before_scaling(loss)
@@ -272,7 +271,7 @@ class Capture:
     def subject(self) -> Subject:
         """The subject for experiments."""
         self.finished = True
-        self._happened.clear()
+        self._events.clear()
         self.watcher.feeding.held = None
         stepped = [o for s in self.watcher.optimizers.states if (o := s.optimizer()) is not None]
         optimizers = [o for o in self._optimizers if not stepped or any(o is s for s in stepped)]
@@ -334,7 +333,7 @@ class Capture:
         ]
 
 
-def same(one: float, other: float) -> bool:
+def _same(one: float, other: float) -> bool:
     """Equal losses, up to rounding; both may be non-finite."""
     if not math.isfinite(one) or not math.isfinite(other):
         return not math.isfinite(one) and not math.isfinite(other)
@@ -358,11 +357,6 @@ def _size(tensors: Sequence[Tensor], dims: Sequence[int | None], roles: Sequence
 
 def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
-
-
-def _shape(values: dict[str, Any]) -> Any:
-    """How the values are nested, to compare with those of another step."""
-    return tree_structure(values)
 
 
 def _counted(number: int) -> str:

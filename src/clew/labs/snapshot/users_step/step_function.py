@@ -19,18 +19,18 @@ from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
 from clew.hooks.steps.replay_inputs import has_graph
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
-from clew.labs.snapshot.users_step.loss_origin import frame_of
+from clew.labs.snapshot.users_step.loss_origin import ELSEWHERE, frame_of
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
 from clew.labs.snapshot.users_step.purity import ImpureError
+from clew.labs.snapshot.users_step.replay_lines import Line
 from clew.labs.snapshot.users_step.step_slots import SlotReading
 from clew.measure.nested_tensors import tensors_in
 
 MOST_FRAMES = 12  # frames of the user's code that are searched above `backward()`
-ELSEWHERE = "the loss was computed in another function"
 
 
 @dataclass
-class Happened:
+class StepEvents:
     """What was observed between two backwards."""
 
     # (module, args, kwargs, output) of models; (kind, function, args, kwargs, result) of loss functions
@@ -50,9 +50,12 @@ class Happened:
 class StepFunction:
     """A way to recompute the loss."""
 
-    source: str
+    @property
+    def source(self) -> str:
+        """The step as text."""
+        raise NotImplementedError
 
-    def read(self, happened: Happened) -> dict[str, Any] | None:
+    def read(self, events: StepEvents) -> dict[str, Any] | None:
         """The data of the step that has just run; None if it was another step."""
         raise NotImplementedError
 
@@ -61,21 +64,21 @@ class StepFunction:
 
 
 @dataclass
-class Written(StepFunction):
+class SourceStep(StepFunction):
     """The user's own statements."""
 
     reading: SlotReading
-    frame: Callable[[Happened], FrameType | None]
+    frame: Callable[[StepEvents], FrameType | None]
 
     @property
-    def source(self) -> str:  # type: ignore[override]
+    def source(self) -> str:
         return self.reading.made.source
 
-    def read(self, happened: Happened) -> dict[str, Any] | None:
-        frame = self.frame(happened)
+    def read(self, events: StepEvents) -> dict[str, Any] | None:
+        frame = self.frame(events)
         if frame is None:
             return None
-        earlier = happened.earlier.get(frame.f_code, {})
+        earlier = events.earlier.get(frame.f_code, {})
         if not self.reading.made.earlier <= set(earlier):
             return None
         return self.reading.read({**frame.f_globals, **frame.f_locals, **earlier})
@@ -97,15 +100,15 @@ class RecordedStep(StepFunction):
     factor: float = 1.0
 
     @property
-    def source(self) -> str:  # type: ignore[override]
+    def source(self) -> str:
         name = getattr(self.function, "__name__", "loss")
         return f"{name}({type(unwrap(self.module)).__name__}(input), target)"
 
-    def read(self, happened: Happened) -> dict[str, Any] | None:
-        if len(happened.forwards) != 1 or len(happened.losses) != 1:
+    def read(self, events: StepEvents) -> dict[str, Any] | None:
+        if len(events.forwards) != 1 or len(events.losses) != 1:
             return None
-        _, args, kwargs, _ = happened.forwards[0]
-        _, _, given, named, _ = happened.losses[0]
+        _, args, kwargs, _ = events.forwards[0]
+        _, _, given, named, _ = events.losses[0]
         values = {f"input[{n}]": value for n, value in enumerate(args)}
         return {**values, **(kwargs or {}), "target": given[1] if len(given) > 1 else named["target"]}
 
@@ -117,16 +120,15 @@ class RecordedStep(StepFunction):
 
 
 @dataclass
-class Unknown(StepFunction):
+class UnknownStep(StepFunction):
     """The loss can't be recomputed, but the inputs of models and loss functions are known."""
 
-    source: str = ""
     roles: tuple[str, ...] = ()
 
-    def read(self, happened: Happened) -> dict[str, Any] | None:
-        given = [t for _, args, kwargs, _ in happened.forwards for t in _data((args, kwargs))]
+    def read(self, events: StepEvents) -> dict[str, Any] | None:
+        given = [t for _, args, kwargs, _ in events.forwards for t in _data((args, kwargs))]
         wanted = [
-            t for _, _, args, kwargs, _ in happened.losses for t in _data((args[1:2], kwargs.get("target")))
+            t for _, _, args, kwargs, _ in events.losses for t in _data((args[1:2], kwargs.get("target")))
         ]
         inputs, targets = {id(t): t for t in given}, {id(t): t for t in wanted}
         found = [(INPUT if key not in targets else BOTH, t) for key, t in inputs.items()]
@@ -146,44 +148,47 @@ def as_loss(value: Any) -> Any:
 
 
 def candidates(
-    loss: Tensor, where: tuple[str | None, int | None], happened: Happened, optimised: frozenset[int]
+    loss: Tensor, where: Line, events: StepEvents, optimised: frozenset[int]
 ) -> Iterator[StepFunction | ImpureError]:
     """Ways to recompute this loss, the best first; and why one is not possible."""
     here = frame_of(where)
     if here is not None and where[1] is not None:
         line = where[1]
         code = here.f_code
-        before = happened.earlier.get(code)
-        yield _attempt(lambda: recipe(here, line, before), optimised, lambda _: _on_stack(code))
+        before = events.earlier.get(code)
+        yield _from_source(lambda: recipe(here, line, before), optimised, lambda _: _on_stack(code))
     for frame in _user_frames():
         name = _name_of(loss, frame)
         if name is not None and frame is not here:
-            yield _attempt(_maker(frame, name, happened), optimised, _finder(frame.f_code))
-    for frame in reversed(list(happened.frames.values())):
+            yield _from_frame(frame, name, events, optimised)
+    for frame in reversed(list(events.frames.values())):
         if frame is not here:
-            name = _name_of(loss, frame)
-            yield _attempt(_maker(frame, name, happened), optimised, _finder(frame.f_code))
-    yield _recorded(loss, happened)
+            yield _from_frame(frame, _name_of(loss, frame), events, optimised)
+    yield _recorded(loss, events)
 
 
-def _attempt(
-    make: Callable[[], Recipe], optimised: frozenset[int], find: Callable[[Happened], FrameType | None]
+def _from_source(
+    make: Callable[[], Recipe], optimised: frozenset[int], find: Callable[[StepEvents], FrameType | None]
 ) -> StepFunction | ImpureError:
     try:
-        return Written(SlotReading(make(), optimised), find)
+        return SourceStep(SlotReading(make(), optimised), find)
     except ImpureError as error:
         return error
     except Exception as error:  # noqa: BLE001 - source that is out of the ordinary is a reason, no failure
         return ImpureError(f"its source could not be analysed ({type(error).__name__})")
 
 
-def _maker(frame: FrameType, name: str | None, happened: Happened) -> Callable[[], Recipe]:
-    earlier = happened.earlier.get(frame.f_code)
-    return lambda: recipe_of(frame, frame.f_lineno, name, earlier)
-
-
-def _finder(code: CodeType) -> Callable[[Happened], FrameType | None]:
-    return lambda happened: _on_stack(code) or happened.frames.get(code)
+def _from_frame(
+    frame: FrameType, name: str | None, events: StepEvents, optimised: frozenset[int]
+) -> StepFunction | ImpureError:
+    """From a running function, in which the loss has this name; without a name, from what it returns."""
+    code = frame.f_code
+    earlier = events.earlier.get(code)
+    return _from_source(
+        lambda: recipe_of(frame, frame.f_lineno, name, earlier),
+        optimised,
+        lambda later: _on_stack(code) or later.frames.get(code),
+    )
 
 
 def _on_stack(code: CodeType) -> FrameType | None:
@@ -209,11 +214,11 @@ def _name_of(loss: Tensor, frame: FrameType) -> str | None:
     return next((name for name, value in list(frame.f_locals.items()) if value is loss), None)
 
 
-def _recorded(loss: Tensor, happened: Happened) -> StepFunction | ImpureError:
-    if len(happened.forwards) != 1 or len(happened.losses) != 1:
+def _recorded(loss: Tensor, events: StepEvents) -> StepFunction | ImpureError:
+    if len(events.forwards) != 1 or len(events.losses) != 1:
         return ImpureError(ELSEWHERE)
-    module, args, kwargs, output = happened.forwards[0]
-    _, function, given, named, result = happened.losses[0]
+    module, args, kwargs, output = events.forwards[0]
+    _, function, given, named, result = events.losses[0]
     prediction = given[0] if given else named.get("input")
     outputs = tensors_in(output)
     position = next((n for n, t in enumerate(outputs) if t is prediction), None)

@@ -14,11 +14,13 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from clew.labs.snapshot.users_step.loss_recipe import LOSS, Recipe
-from clew.labs.snapshot.users_step.purity import ImpureError, loaded, stored
+from clew.labs.snapshot.users_step.program_slice import loaded, stored
+from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.measure.nested_tensors import tensors_in
 
 MOST_LEAVES = 4096  # of a container that is taken as data
@@ -53,8 +55,7 @@ class SlotReading:
         for name in sorted((loaded(tree) - stored(tree)) | (loaded(tree) & self.made.earlier)):
             if name in self.made.namespace and self._is_data(name, self.made.namespace[name]):
                 self.slots.append(StepSlot(name, name, compile(name, "<clew>", "eval")))
-        filename = self.made.code.co_filename
-        self.code = compile(ast.fix_missing_locations(tree), filename, "exec")
+        self.code = compile(ast.fix_missing_locations(tree), self.made.file, "exec")
 
     def _is_data(self, name: str, value: Any) -> bool:
         if isinstance(value, Tensor):
@@ -116,18 +117,12 @@ class SlotReading:
 
 
 def _content(shell: Any) -> dict[str, Any]:
-    return {key: value for key, value in vars(shell).items() if _has_tensor(value)}
-
-
-def _has_tensor(value: Any) -> bool:
-    return bool(tensors_in(value))
+    return {key: value for key, value in vars(shell).items() if tensors_in(value)}
 
 
 def _opened(value: Any) -> Any:
     """Arrays as tensors, so that they can be cut and replaced like tensors."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-        import torch
-
         return torch.from_numpy(value.copy())
     if isinstance(value, Mapping) and not isinstance(value, dict):
         return dict(value)

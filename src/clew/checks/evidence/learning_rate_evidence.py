@@ -1,0 +1,182 @@
+"""How much a step changes the weights, and what experiments with other learning rates showed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
+from clew.checks.evidence.gradient_depth import first_over_weight, is_weight
+from clew.checks.evidence.loss_trend import highest_rate
+from clew.checks.evidence.recorded_facts import flag, rows, whole
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.records import signals
+from clew.records.finding import Evidence
+from clew.records.site import Site
+
+SCALE_FREE = re.compile(r"adam|adagrad|adadelta|rmsprop|rprop|lion|adafactor|lamb|sign", re.IGNORECASE)
+
+
+def scale_free(run: RunView) -> bool:
+    """Whether no optimizer takes larger steps for larger gradients."""
+    return bool(run.optimizers) and all(SCALE_FREE.search(o.kind) for o in run.optimizers)
+
+
+def weight_updates(run: RunView) -> list[Series]:
+    """The updates of each weight, divided by its size."""
+    return [series for site, series in run.series(signals.UPDATE_RATIO) if is_weight(run, site)]
+
+
+def typical(sizes: Sequence[float]) -> float:
+    """The median over the weights; 0 if nothing is known."""
+    known = [size for size in sizes if not math.isnan(size)]
+    return median(known) if known else 0.0
+
+
+@dataclass(frozen=True)
+class LargeUpdates:
+    """Updates that replace a large part of the weights."""
+
+    ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
+    jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step
+
+    def size(self, weights: Sequence[Series], window: int) -> tuple[float, bool]:
+        """The size of an update if it is large, else 0, and whether it was so from the start."""
+        early = typical([s.first(window).median for s in weights])
+        # The first step of a weight that starts at zero is infinitely large, but no jump.
+        jump = typical([s.first(window).max for s in weights if math.isfinite(s.values[0])])
+        late = typical([s.finite().last(window).median for s in weights])
+        if early > self.ratio or jump > self.jump:
+            return early if early > self.ratio else jump, True
+        return (late, False) if late > self.ratio else (0.0, False)
+
+    def never(self, weights: Sequence[Series]) -> bool:
+        """Whether the steps are known to be small throughout."""
+        return bool(weights) and typical([s.finite().max for s in weights]) <= self.ratio
+
+
+@dataclass(frozen=True)
+class SteepStart:
+    """Gradients so steep at the first step that they, and not an ordinary rate, make the updates large."""
+
+    gradient: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
+    rate: float = 0.1  # learning rate up to which such a gradient, not the rate, is to blame
+
+    def is_in(self, run: RunView) -> bool:
+        rates = [s.values[0] for _, s in run.series(signals.LR)]
+        steep = first_over_weight(run) >= self.gradient and not scale_free(run)  # Adam rescales them
+        return bool(rates) and steep and max(rates) <= self.rate
+
+
+@dataclass(frozen=True)
+class RateTrial:
+    """The user's rate and the best other one, over the same seeds."""
+
+    name: str  # of the experiment
+    start: float  # loss before the first step
+    steps: int
+    rate: float
+    other: float
+    gains: list[float]  # by which the loss fell, seed by seed
+    other_gains: list[float]
+    warms_up: bool
+
+    @property
+    def bottomless(self) -> bool:
+        """Whether the loss falls below zero: the higher the rate, the further, so gains can't be compared."""
+        return self.start < max(self.other_gains)
+
+    def evidence(self, run: RunView) -> list[Evidence]:
+        told = ", ".join(f"{self.start - gain:.3g}" for gain in self.gains)
+        other = ", ".join(f"{self.start - gain:.3g}" for gain in self.other_gains)
+        seeds = (
+            f"after {self.steps} steps from {self.start:.3g}, over {len(self.gains)} orders of the batches"
+        )
+        return [
+            *curve(run, self.name, 0),
+            *curve(run, self.name, 1),
+            Evidence(f"loss {seeds}: {told} at {self.rate:.2g}; {other} at {self.other:.2g}"),
+        ]
+
+
+def rate_trial(run: RunView, name: str, seeds: int) -> RateTrial | None:
+    """None if the experiment was not run, found no better rate, or was clear after one seed."""
+    data = run.experiment(name) or {}
+    tried = rows(data.get("rows"))
+    if len(tried) != 2:
+        return None
+    gains, other = numbers(tried[0].get("gains")), numbers(tried[1].get("gains"))
+    if len(gains) < seeds or len(gains) != len(other):
+        return None
+    return RateTrial(
+        name,
+        number(data.get("start")),
+        whole(data.get("steps")) or 0,
+        number(tried[0].get("rate")),
+        number(tried[1].get("rate")),
+        gains,
+        other,
+        flag(data.get("warms_up")),
+    )
+
+
+@dataclass(frozen=True)
+class LowerRateTrial:
+    """What a trial must show for a lower rate to be the better one."""
+
+    seeds: int = 3  # orders of the batches in which the experiment must give the same result
+    behind: float = 0.1  # share of the fall at a lower rate; sound rates gain several times as much
+    fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
+
+    def read(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, whether or not it shows that."""
+        return rate_trial(run, name, self.seeds)
+
+    def shown(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, if it shows that a lower rate is better."""
+        trial = self.read(run, name)
+        if trial is None or trial.warms_up or not trial.other < trial.rate:
+            return None
+        least = min(trial.other_gains)
+        if least < self.fell * abs(trial.start) or max(trial.gains) > self.behind * least:
+            return None
+        return trial  # also where a loss that is not finite can't be compared
+
+
+@dataclass(frozen=True)
+class HigherRateTrial:
+    """What a trial must show for a much higher rate to be the better one."""
+
+    seeds: int = 3  # orders of the batches in which the experiment must give the same result
+    share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
+    factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
+    moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
+
+    def read(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, whether or not it shows that."""
+        return rate_trial(run, name, self.seeds)
+
+    def shown(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, if it shows that a higher rate is better."""
+        trial = self.read(run, name)
+        if trial is None or trial.other < 0.99 * self.factor * trial.rate or trial.bottomless:
+            return None
+        least = min(trial.other_gains)
+        if least < self.moved * abs(trial.start) or max(trial.gains) > self.share * least:
+            return None
+        return trial
+
+
+def optimizer_made(run: RunView) -> list[Evidence]:
+    """Where the first optimizer was created."""
+    return [Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
+
+
+def where(run: RunView, name: str) -> Site:
+    """The call of `step()`, else the line at which the loss was seen."""
+    site, _ = highest_rate(run)
+    return site if site.file else place(run.experiment(name) or {})
