@@ -8,8 +8,8 @@ from fake_run import FakeRun
 from clew.checks.catalog import CHECKS
 from clew.checks.needs import AnyOf, any_of, fact_kinds, of_experiment, options, text_of
 from clew.records import signals
-from clew.records.facts.experiment_facts import BatchLeakFact
 from clew.records.facts.fact import TypedFact
+from clew.records.facts.network_experiment_facts import BatchLeakFact
 from clew.records.facts.step_facts import OptimizerFact
 from clew.records.register_page import FACTS
 from clew.records.signal_types import Signal

@@ -60,8 +60,7 @@ class Recorded:
 
 def judged(check: Check, result: Result, *facts: Fact) -> list[Finding]:
     """What the check says of what the experiment found, after a way through JSON."""
-    data = {"status": "done", "data": result.data, "plots": [plot.to_json() for plot in result.plots]}
-    fact = Fact(f"experiment.{check.name}", json.loads(json.dumps(data)))
+    fact = Fact(f"experiment.{check.name}", json.loads(json.dumps(result.fact().to_json())))
     found, reason = ask(check, RunView(Recorded(fact, *facts)))
     assert reason is None or "the check failed" not in reason, reason
     return found

@@ -25,6 +25,7 @@ from clew.records.step_costs import Profile
 
 Made = TypeVar("Made")
 F = TypeVar("F", bound=TypedFact)
+X = TypeVar("X", bound=ExperimentFact)
 
 
 class FactLike(Protocol):
@@ -174,6 +175,11 @@ class RunView:
         """The result of the experiment of this name; None if it was not run or has no result."""
         done = [fact for fact in self.experiments(name) if fact.status == DONE]
         return done[-1].data if done else None
+
+    def outcome(self, kind: type[X]) -> X | None:
+        """The result of an experiment of Clew's; None if it was not run or has no result."""
+        done = [fact for fact in self.known(kind) if fact.status == DONE]
+        return done[-1] if done else None
 
     def exhibits(self, name: str) -> tuple[Exhibit, ...]:
         """The samples that the experiment of this name has shown."""

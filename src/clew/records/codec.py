@@ -135,10 +135,16 @@ def _of_any(converters: list[Convert], value: Any) -> Any:
 def _of_mapping(convert: Convert, value: Any) -> Any:
     if not isinstance(value, Mapping):
         return _MISFIT
-    return {key: item for key, item in value.items() if convert(item) is not _MISFIT}
+    fitted = {key: convert(item) for key, item in value.items()}
+    return {key: item for key, item in fitted.items() if item is not _MISFIT}
+
+
+_NON_FINITE = ("nan", "inf", "-inf")  # as `json_float` writes them
 
 
 def _of_number(hint: type[int] | type[float], value: Any) -> Any:
+    if hint is float and isinstance(value, str) and value in _NON_FINITE:
+        return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return _MISFIT
     if hint is int:
@@ -194,3 +200,17 @@ def json_float(value: float) -> float | str:
     if value in (float("inf"), float("-inf")):
         return "inf" if value > 0 else "-inf"
     return value
+
+
+def json_types(value: Any) -> Any:
+    """The same value in JSON's own types: numpy and torch numbers become Python numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): json_types(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [json_types(item) for item in value]
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return json_float(value)
+    convert = getattr(value, "tolist", None)  # numpy's and torch's, scalars and arrays alike
+    return json_types(convert()) if callable(convert) else str(value)

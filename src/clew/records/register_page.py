@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
 from clew.records.facts import (
+    data_experiment_facts,
     document_facts,
     experiment_facts,
+    learning_experiment_facts,
     loader_facts,
     loss_facts,
     model_facts,
     nan_facts,
+    network_experiment_facts,
     profile_facts,
     run_facts,
     step_facts,
@@ -29,6 +32,9 @@ ROOMS = (
     nan_facts,
     run_facts,
     experiment_facts,
+    learning_experiment_facts,
+    network_experiment_facts,
+    data_experiment_facts,
     profile_facts,
     loader_facts,
     document_facts,

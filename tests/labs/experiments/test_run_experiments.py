@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.run import UnknownExperiment, chosen, plain, run_experiments
+from clew.labs.experiments.run import UnknownExperiment, chosen, run_experiments
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
+from clew.records.codec import json_types
 
 
 class Watch:
@@ -178,4 +179,4 @@ def test_only_and_skip_choose_and_unknown_names_are_refused_with_a_suggestion():
 
 def test_numbers_of_numpy_and_torch_become_plain_ones():
     given = {"a": np.int64(3), "b": torch.tensor([1.0, math.nan]), "c": (np.bool_(True), {1: None})}
-    assert plain(given) == {"a": 3, "b": [1.0, "nan"], "c": [True, {"1": None}]}
+    assert json_types(given) == {"a": 3, "b": [1.0, "nan"], "c": [True, {"1": None}]}

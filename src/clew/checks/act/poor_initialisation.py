@@ -46,7 +46,7 @@ from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed, too_few
 from clew.records import signals
-from clew.records.facts.experiment_facts import PoorInitialisationFact
+from clew.records.facts.learning_experiment_facts import PoorInitialisationFact
 from clew.records.facts.model_facts import InitialWeightsFact, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site

@@ -45,7 +45,7 @@ from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.thresholds import in_force
 from clew.checks.wording import listed
 from clew.records import signals
-from clew.records.facts.experiment_facts import HyperparametersOffFact
+from clew.records.facts.learning_experiment_facts import HyperparametersOffFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SETTINGS: tuple[type[Check], ...] = (

@@ -38,7 +38,7 @@ from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import too_few
 from clew.records import signals
-from clew.records.facts.experiment_facts import TooFewExamplesFact
+from clew.records.facts.learning_experiment_facts import TooFewExamplesFact
 from clew.records.facts.model_facts import ModelFact
 from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity

@@ -35,8 +35,8 @@ from clew.checks.evidence.recorded_facts import Data, names
 from clew.checks.evidence.survey_facts import place_of, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records.facts.data_experiment_facts import DatasetMutatesFact
 from clew.records.facts.document_facts import SurveyFact
-from clew.records.facts.experiment_facts import DatasetMutatesFact
 from clew.records.facts.step_facts import DatasetChangedFact, LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site

@@ -38,7 +38,7 @@ from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
-from clew.records.facts.experiment_facts import LabelsMisalignedFact
+from clew.records.facts.data_experiment_facts import LabelsMisalignedFact
 from clew.records.facts.loss_facts import LabelSignalFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site

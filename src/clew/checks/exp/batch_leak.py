@@ -26,14 +26,13 @@ only the outputs of models are checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, named, number, site_at
+from clew.checks.evidence.experiment_outcome import curve, named
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import BatchLeakFact
+from clew.records.facts.network_experiment_facts import BatchLeakFact
 from clew.records.finding import Evidence, Finding, Severity
 
 _CUTS = ("view", "reshape")
@@ -53,23 +52,23 @@ class BatchLeak(Check):
     effect: float = 1e-3  # share of what the sample itself changes; rounding changes a hundred times less
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        if data.get("meant") or not number(data.get("effect")) > self.effect:
+        found = run.outcome(BatchLeakFact)
+        if found is None or found.meant or not found.effect > self.effect:
             return
-        site = site_at(data.get("place"))
+        site = found.place.site
         # A normalisation by hand with the batch's own mean: usual in some fields, but it fails in inference.
         statistics = site.op in _STATISTICS
         yield self.finding(
             Severity.WARNING if statistics else Severity.ERROR,
             message=f"the output for one sample depends on the other samples of the batch: "
             f"{named(run, site)} mixes them",
-            fix=_fix(site.op, data),
+            fix=_fix(site.op, found.time_first),
             site=site,
             step=0,
             evidence=[
                 Evidence(
-                    f"with sample {data.get('row')} unchanged and all others replaced, its output changes by "
-                    f"{number(data.get('effect')):.2g} of what replacing the sample itself does"
+                    f"with sample {found.row} unchanged and all others replaced, its output changes by "
+                    f"{found.effect:.2g} of what replacing the sample itself does"
                 ),
                 *curve(run, self.name),
             ],
@@ -77,13 +76,13 @@ class BatchLeak(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name) or {}
-        return f"batch interaction is intended here: {data.get('meant')}" if data.get("meant") else None
+        found = run.outcome(BatchLeakFact)
+        return f"batch interaction is intended here: {found.meant}" if found and found.meant else None
 
 
-def _fix(op: str | None, data: Mapping[str, Any]) -> str:
-    if data.get("time_first"):
-        return f"{data.get('time_first')}(…, batch_first=True)  # the samples come first here"
+def _fix(op: str | None, time_first: str | None) -> str:
+    if time_first:
+        return f"{time_first}(…, batch_first=True)  # the samples come first here"
     if op in _CUTS:
         return "x.transpose(0, 1)  # view and reshape regroup numbers, they do not swap dimensions"
     if op in ("softmax", "log_softmax"):

@@ -36,7 +36,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place
 from clew.checks.evidence.recorded_facts import rows, whole
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import CannotOverfitBatchFact
+from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.plural import counted
 

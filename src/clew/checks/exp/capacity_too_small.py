@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import CapacityTooSmallFact
+from clew.records.facts.learning_experiment_facts import CapacityTooSmallFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

@@ -33,7 +33,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number, site_at
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import CustomLayerBrokenFact
+from clew.records.facts.network_experiment_facts import CustomLayerBrokenFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

@@ -33,7 +33,7 @@ from typing import Any
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import named, number, site_at
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import DimensionMixupFact
+from clew.records.facts.network_experiment_facts import DimensionMixupFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

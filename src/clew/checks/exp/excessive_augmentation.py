@@ -35,7 +35,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, place
 from clew.checks.evidence.recorded_facts import names, rows
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.experiment_facts import ExcessiveAugmentationFact
+from clew.records.facts.data_experiment_facts import ExcessiveAugmentationFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, named, number, site_at
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import FutureLeakFact
+from clew.records.facts.network_experiment_facts import FutureLeakFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SURE = "the targets are the inputs moved by one"

@@ -35,7 +35,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import named, number, site_at
 from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import GradientMismatchFact
+from clew.records.facts.network_experiment_facts import GradientMismatchFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 

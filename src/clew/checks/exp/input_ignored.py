@@ -34,7 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
 from clew.checks.evidence.recorded_facts import flag, rows
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import InputIgnoredFact
+from clew.records.facts.network_experiment_facts import InputIgnoredFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

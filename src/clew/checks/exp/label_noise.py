@@ -38,8 +38,8 @@ from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, place
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.data_experiment_facts import LabelNoiseFact
 from clew.records.facts.document_facts import SurveyFact
-from clew.records.facts.experiment_facts import LabelNoiseFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

@@ -34,7 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number, place
 from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import LoaderCorruptsDataFact
+from clew.records.facts.data_experiment_facts import LoaderCorruptsDataFact
 from clew.records.finding import Evidence, Finding, Severity
 
 _FIXES = {

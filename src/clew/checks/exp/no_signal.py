@@ -37,7 +37,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import NoSignalFact
+from clew.records.facts.data_experiment_facts import NoSignalFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

@@ -34,7 +34,7 @@ from clew.checks.evidence.experiment_outcome import named, number, numbers, site
 from clew.checks.evidence.recorded_facts import names
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.experiment_facts import NondeterministicStepFact
+from clew.records.facts.network_experiment_facts import NondeterministicStepFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

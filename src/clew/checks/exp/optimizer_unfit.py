@@ -35,7 +35,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, numbers
 from clew.checks.evidence.learning_rate_evidence import where
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
-from clew.records.facts.experiment_facts import OptimizerUnfitFact
+from clew.records.facts.learning_experiment_facts import OptimizerUnfitFact
 from clew.records.finding import Evidence, Finding, Severity
 
 

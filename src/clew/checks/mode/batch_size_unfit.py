@@ -41,7 +41,7 @@ from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed, too_few
 from clew.records import signals
-from clew.records.facts.experiment_facts import BatchSizeUnfitFact
+from clew.records.facts.learning_experiment_facts import BatchSizeUnfitFact
 from clew.records.facts.model_facts import GraphFact
 from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity

@@ -43,7 +43,7 @@ from clew.checks.series import Series
 from clew.checks.trainings import TRAINING
 from clew.checks.wording import too_few
 from clew.records import signals
-from clew.records.facts.experiment_facts import LearningRateTooLowFact
+from clew.records.facts.learning_experiment_facts import LearningRateTooLowFact
 from clew.records.finding import Finding, Severity
 
 

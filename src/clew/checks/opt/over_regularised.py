@@ -47,7 +47,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import too_few
 from clew.records import signals
-from clew.records.facts.experiment_facts import OverRegularisedFact
+from clew.records.facts.learning_experiment_facts import OverRegularisedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 

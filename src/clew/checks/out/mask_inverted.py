@@ -35,8 +35,8 @@ from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import too_few
 from clew.records import signals
-from clew.records.facts.experiment_facts import MaskInvertedFact
 from clew.records.facts.loss_facts import LossFact
+from clew.records.facts.network_experiment_facts import MaskInvertedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.signal_types import Signal
 from clew.records.site import Site

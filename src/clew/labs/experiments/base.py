@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clew.labs.snapshot.time_limit import Clock
 from clew.records.codec import json_float
+from clew.records.facts.experiment_facts import DONE, ExperimentFact
 
 if TYPE_CHECKING:
     from clew.labs.snapshot.subject import Subject
@@ -52,9 +53,15 @@ class Plot:
 class Result:
     """The result of an experiment: numbers for the check, and plots and samples for people."""
 
-    data: Mapping[str, Any]  # JSON's own types; numbers may be non-finite
+    data: ExperimentFact | Mapping[str, Any]  # a mapping from experiments without a fact of their own
     plots: Sequence[Plot] = ()
     exhibits: Sequence[Mapping[str, Any]] = ()  # samples, as `clew.labs.snapshot.sample_exhibits` makes them
+
+    def fact(self) -> ExperimentFact:
+        """What is recorded of it."""
+        found = self.data if isinstance(self.data, ExperimentFact) else ExperimentFact(data=self.data)
+        plots = tuple(plot.to_json() for plot in self.plots)
+        return replace(found, status=DONE, plots=plots, exhibits=tuple(self.exhibits))
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from clew.labs.experiments.base import Experiment
 from clew.labs.experiments.experiment_list import all_experiments
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime, failure
-from clew.records.codec import json_float
-from clew.records.facts.experiment_facts import DONE, UNJUDGED, ExperimentFact
+from clew.records.facts.experiment_facts import UNJUDGED, ExperimentFact
 from clew.records.facts.fact import FactSink
 
 TIME_LIMIT = 120.0  # seconds in all
@@ -86,30 +84,10 @@ def _fact_of(experiment: Experiment, subject: Subject, clock: Clock, time_limit:
     try:
         if clock.on_progress is not None:
             clock.on_progress(0.0)
-        result = experiment.run(subject, clock)
+        return experiment.run(subject, clock).fact()
     except CannotJudge as error:
         return ExperimentFact(UNJUDGED, error.reason, error.hint)
     except OutOfTime:
         return ExperimentFact(UNJUDGED, f"not finished after {clock.limit:.0f} s", more)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
         return ExperimentFact(UNJUDGED, failure(error))
-    return ExperimentFact(
-        DONE,
-        data=plain(result.data),
-        plots=tuple(plot.to_json() for plot in result.plots),
-        exhibits=tuple(plain(exhibit) for exhibit in result.exhibits),
-    )
-
-
-def plain(value: Any) -> Any:
-    """The same value in JSON's own types: numpy and torch numbers become Python numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float):
-        return json_float(value)
-    convert = getattr(value, "tolist", None)  # numpy's and torch's, scalars and arrays alike
-    return plain(convert()) if callable(convert) else str(value)

@@ -20,7 +20,7 @@ from clew.labs.network.trace.op_tracer import ForwardTrace
 from clew.labs.network.trace.traced_forward import can_compute, without_computing
 from clew.labs.network.traced_structure import structure_fact
 from clew.records import signals
-from clew.records.facts.experiment_facts import DONE, DeviceLiteralFact
+from clew.records.facts.experiment_facts import DONE
 from clew.records.facts.fact import TypedFact
 from clew.records.facts.model_facts import (
     GraphFact,
@@ -30,6 +30,7 @@ from clew.records.facts.model_facts import (
     ParametersFact,
     WeightRow,
 )
+from clew.records.facts.network_experiment_facts import DeviceLiteralFact
 from clew.records.network import INPUT
 from clew.records.site import Site
 

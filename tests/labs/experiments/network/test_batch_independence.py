@@ -72,15 +72,15 @@ def test_what_mixes_samples_is_found_on_its_line(mix: str, line: str, severity: 
 
 def test_the_samples_that_have_influence_are_shown() -> None:
     result = tried(BatchIndependence(), program(Reader("attention")))
-    assert result.data["by_sample"][result.data["row"]] == 1.0
-    assert sum(v > 1e-4 for v in result.data["by_sample"]) == result.data["samples"]
+    assert result.data.by_sample[result.data.row] == 1.0
+    assert sum(v > 1e-4 for v in result.data.by_sample) == result.data.samples
 
 
 @pytest.mark.parametrize("name", sorted(set(HEALTHY) - {"two_towers", "tagger"}))
 def test_healthy_programs_pass(name: str) -> None:
     result = tried(BatchIndependence(), HEALTHY[name]())
     assert judged(Check(), result) == []
-    assert result.data["effect"] == 0.0
+    assert result.data.effect == 0.0
 
 
 def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
@@ -93,7 +93,7 @@ def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
 
 def test_batch_normalisation_without_running_statistics_is_said_to_be_meant() -> None:
     result = tried(BatchIndependence(), program(Reader("norm")))
-    assert "normalises with the statistics of each batch" in result.data["meant"]
+    assert "normalises with the statistics of each batch" in result.data.meant
     assert judged(Check(), result) == []
 
 

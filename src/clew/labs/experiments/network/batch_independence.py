@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.op_tape import SEED, Keep, RepeatedCall, TapePlace, relative_change
+from clew.labs.experiments.tools.op_tape import SEED, Keep, RepeatedCall, relative_change
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
@@ -27,6 +27,8 @@ from clew.labs.snapshot.users_step.model_calls import (
     sample_dim,
     samples_known,
 )
+from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import BatchLeakFact
 
 _MEANT_NAMES = re.compile(r"in_?batch|(across|cross)_?batch|inter_?sample|mini_?batch_?(std|disc)", re.I)
 TIME_FIRST = "it is unknown which dimension holds the samples: the data may be time-first"
@@ -50,10 +52,8 @@ class BatchIndependence(Experiment):
             raise CannotJudge("no model has an output per sample")
         if leak is not None and not known and not interaction:
             raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
-        data: dict[str, Any] = {"samples": batch.size, "models": judged, "meant": interaction}
-        if leak is None:
-            return Result({**data, "effect": 0.0})
-        return Result({**data, **_summary(leak)}, [_plot(leak)])
+        found = BatchLeakFact(samples=batch.size, models=judged, meant=interaction)
+        return Result(found) if leak is None else Result(_described(leak, found), [_plot(leak)])
 
     def _first_leak(
         self, snapshot: StepSnapshot, batch: StepBatch, clock: Clock
@@ -78,16 +78,16 @@ class BatchIndependence(Experiment):
         return judged, None, interaction
 
 
-def _summary(leak: Leak) -> dict[str, Any]:
-    where = leak.place.to_json() if leak.place else {"root": leak.call.name, "module": ""}
+def _described(leak: Leak, found: BatchLeakFact) -> BatchLeakFact:
     sequence = time_first_module(leak)
-    return {
-        "effect": leak.effect,
-        "row": leak.row,
-        "by_sample": list(leak.by_sample),
-        "place": where,
-        "time_first": sequence[0] if sequence else None,
-    }
+    return replace(
+        found,
+        effect=leak.effect,
+        row=leak.row,
+        by_sample=leak.by_sample,
+        place=leak.place or CodePlace(root=leak.call.name, module=""),
+        time_first=sequence[0] if sequence else None,
+    )
 
 
 def _plot(leak: Leak) -> Plot:
@@ -107,7 +107,7 @@ class Leak:
     call: ModelCall
     row: int
     effect: float  # of replacing all others, relative to replacing the sample itself
-    place: TapePlace | None
+    place: CodePlace | None
     by_sample: tuple[float, ...]  # the same for each sample alone; its own is 1
 
 
@@ -164,7 +164,7 @@ class ReplacedSamples(RepeatedCall):
 
         return keep
 
-    def place(self, row: int) -> TapePlace | None:
+    def place(self, row: int) -> CodePlace | None:
         """The first op whose result for this sample depends on the others."""
         others = self.call.changed(self.replacing([n for n in range(self.count) if n != row]))
         return self.first_change(self.of_row(row), others.again)

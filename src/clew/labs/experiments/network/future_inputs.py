@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.op_tape import SEED, RepeatedCall, TapePlace, plain_kernels, relative_change
+from clew.labs.experiments.tools.op_tape import SEED, RepeatedCall, plain_kernels, relative_change
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -23,6 +23,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     model_calls,
     sample_dim,
 )
+from clew.records.facts.experiment_facts import CodePlace
 
 NEXT, MASK, NAME = "the targets are the inputs moved by one", "it is given a causal mask", "its name"
 LEAST = 4  # positions: with fewer there is no past and future to compare
@@ -131,7 +132,7 @@ class _OtherFuture(RepeatedCall):
         one, other = self.base[0], changed[0]
         return [relative_change(one[t], other[t], one) for t in range(len(one))]
 
-    def place(self, last: int) -> TapePlace | None:
+    def place(self, last: int) -> CodePlace | None:
         """The first op whose result at a position up to `last` depends on later inputs."""
         length = self.timeline.length
 

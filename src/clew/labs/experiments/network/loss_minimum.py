@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from clew.hooks.collect_loop.model_outputs import origin_of
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.loss_bounds import zeros_and_ones
-from clew.labs.experiments.tools.op_tape import TapePlace, taped
+from clew.labs.experiments.tools.op_tape import taped
 from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import ObservedStep, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.records.facts.experiment_facts import CodePlace
 
 CLASSES, BINARY, VALUES = "classes", "binary", "values"
 LOGITS, CHANCES, LOG_CHANCES = "logits", "probabilities", "log-probabilities"
@@ -102,8 +103,8 @@ class _ReplacedOutput:
         """The line on which the loss was computed: the last one outside the model."""
         self._snapshot.seed(SEED)
         _, entries = taped(self._subject.models, lambda _: None, lambda: self._snapshot.loss(self._batch))
-        outside = [e.place for e in entries if e.place.root is None and e.place.line[0] is not None]
-        return (outside[-1] if outside else TapePlace("", None, None, self._subject.line)).to_json()
+        outside = [e.place for e in entries if e.place.root is None and e.place.file is not None]
+        return outside[-1] if outside else CodePlace("", None, None, *self._subject.line)
 
 
 def _only_call(seen: ObservedStep) -> tuple[str, Any]:

@@ -18,7 +18,7 @@ from clew.labs.experiments.network.batch_independence import (
     meant,
     time_first_module,
 )
-from clew.labs.experiments.tools.op_tape import SEED, TapePlace, distance
+from clew.labs.experiments.tools.op_tape import SEED, distance
 from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
@@ -33,6 +33,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     sizes_taken,
 )
 from clew.measure.nested_tensors import tensors_in
+from clew.records.facts.experiment_facts import CodePlace
 
 _SHAPES = (
     "shape",
@@ -111,7 +112,7 @@ def _moved(repeated: ReplacedSamples) -> float:
     return max((gap / size for gap, size in gaps if size > 0), default=0.0)
 
 
-def _place(repeated: ReplacedSamples) -> TapePlace | None:
+def _place(repeated: ReplacedSamples) -> CodePlace | None:
     """The first op that treats a sample by its position: sample 0 first, and the same sample last."""
     count = repeated.count
     turned = repeated.call.changed(lambda t: _turned(t, count))

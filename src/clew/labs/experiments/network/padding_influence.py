@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import padding_of
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.op_tape import SEED, RepeatedCall, TapePlace, plain_kernels
+from clew.labs.experiments.tools.op_tape import SEED, RepeatedCall, plain_kernels
 from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
@@ -23,6 +23,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     model_calls,
     sample_dim,
 )
+from clew.records.facts.experiment_facts import CodePlace
 
 LEAST = 4  # real tokens of a sample: with fewer it is unclear which are read
 LONGEST = 64  # positions that get noise, one by one
@@ -163,7 +164,7 @@ class _NoisyEmbedding(RepeatedCall):
         size = float(one.double().abs().nan_to_num().max())
         return float(gap.max()) / size if size > 0 else 0.0
 
-    def place(self) -> TapePlace | None:
+    def place(self) -> CodePlace | None:
         """The first op through which the padding reaches the output."""
         count, length = self.padding.shape
 

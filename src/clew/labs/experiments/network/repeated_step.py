@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.op_tape import TapeEntry, TapePlace, differ, taped
+from clew.labs.experiments.tools.op_tape import TapeEntry, differ, taped
 from clew.labs.snapshot.module_state import PlainState
 from clew.labs.snapshot.op_recorder import UNINITIALISED
 from clew.labs.snapshot.step_batch import StepBatch
@@ -17,6 +17,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.model_calls import model_calls
 from clew.measure.nested_tensors import tensors_in
+from clew.records.facts.experiment_facts import CodePlace
 
 SEED = 2
 MOST = 32  # samples: enough to see a difference
@@ -118,7 +119,7 @@ def _other(one: _StepRun, other: _StepRun) -> bool:
     return any(differ(a, b) for a, b in zip(one.gradients, other.gradients, strict=False))
 
 
-def _place(one: _StepRun, other: _StepRun) -> TapePlace | None:
+def _place(one: _StepRun, other: _StepRun) -> CodePlace | None:
     """The first op with a different result, even if the two runs have different numbers of ops."""
     for a, b in zip(one.entries, other.entries, strict=False):
         if a.place.op != b.place.op:

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder, op_name
-from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line, line_now
+from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, line_now
 from clew.measure.nested_tensors import tensors_in
+from clew.records.facts.experiment_facts import CodePlace
 
 if TYPE_CHECKING:
     from clew.labs.snapshot.step_snapshot import StepSnapshot
@@ -33,24 +34,10 @@ _WRITTEN = {
 
 
 @dataclass(frozen=True)
-class TapePlace:
-    """Where an op ran."""
-
-    op: str
-    root: str | None
-    module: str | None
-    line: Line
-
-    def to_json(self) -> dict[str, Any]:
-        file, line = self.line
-        return {"op": self.op, "root": self.root, "module": self.module, "file": file, "line": line}
-
-
-@dataclass(frozen=True)
 class TapeEntry:
     """One op, and what was kept of its results."""
 
-    place: TapePlace
+    place: CodePlace
     kept: tuple[Tensor | None, ...]
 
 
@@ -72,7 +59,7 @@ class Tape(OpRecorder):
         kept = tuple(self._kept(tensor) for tensor in op.outputs)
         root, module = self.here
         name = op_name(op.func)
-        self.entries.append(TapeEntry(TapePlace(_WRITTEN.get(name, name), root, module, line_now()), kept))
+        self.entries.append(TapeEntry(CodePlace(_WRITTEN.get(name, name), root, module, *line_now()), kept))
 
     def _kept(self, tensor: Tensor) -> Tensor | None:
         if tensor.layout is not torch.strided:
@@ -137,7 +124,7 @@ class RepeatedCall:
         run: Callable[[], Any] | None = None,
         keep_other: Keep | None = None,
         tolerance: float = 1e-6,
-    ) -> TapePlace | None:
+    ) -> CodePlace | None:
         """The first op whose result, or what is kept of it, differs between `run` (the call) and `other`."""
         before = self._taped(keep, run or self.call.again)
         after = self._taped(keep_other or keep, other)
@@ -150,7 +137,7 @@ class RepeatedCall:
 
 def first_difference(
     before: list[TapeEntry], after: list[TapeEntry], tolerance: float = 0.0
-) -> TapePlace | None:
+) -> CodePlace | None:
     """The first op with a different result; None if there is none, or the two took different paths."""
     for one, other in zip(before, after, strict=False):
         if one.place.op != other.place.op or len(one.kept) != len(other.kept):
