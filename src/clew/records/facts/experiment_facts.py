@@ -73,9 +73,10 @@ class ExperimentFact(TypedFact):
     @classmethod
     def read(cls, data: Mapping[str, Any], step: int = 0) -> Any:
         """Read what was recorded, as far as it fits: what belongs to all experiments, and `data`."""
-        recorded = data if isinstance(data, Mapping) else {}
-        own = recorded.get("data")
-        shared = {key: recorded[key] for key in _shared() if key in recorded}
+        if cls is ExperimentFact or not isinstance(data, Mapping):
+            return super().read(data, step)
+        own = data.get("data")
+        shared = {key: data[key] for key in _shared() - {"data"} if key in data}
         return super().read({**(own if isinstance(own, Mapping) else {}), **shared}, step)
 
     def to_json(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def test_healthy_programs_pass(name: str) -> None:
 def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
     result = tried(BatchIndependence(), HEALTHY["two_towers"]())
     assert judged(Check(), result) == []
-    fact = Fact("experiment.batch-leak", {"status": "done", "data": result.data})
+    fact = Fact("experiment.batch-leak", result.fact().to_json())
     _, reason = ask(Check(), RunView(Recorded(fact)))
     assert str(reason).startswith("batch interaction is intended here: Matcher compares all samples")
 
