@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.checks import catalog
+from clew.checks.evidence.speed_gains import costs_of
 from clew.checks.needs import fact_kinds
 from clew.checks.perf.data_in_python_lists import DataInPythonLists
 from clew.checks.perf.double_precision import DoublePrecision
@@ -292,6 +293,29 @@ def test_short_operations_far_from_the_roof_are_mostly_overhead() -> None:
     assert "batch_size=16" in only(SmallBatchThroughput(), run(1e-5, 0.01)).fix
     assert not findings(SmallBatchThroughput(), run(1e-5, 0.5))
     assert not findings(SmallBatchThroughput(), run(1e-3, 0.01))
+
+
+def test_detailed_steps_that_were_held_up_do_not_make_the_machine_look_busy() -> None:
+    """As on a loaded machine: a few detailed steps take many times as long, their operations twice."""
+
+    def run(**held: Any) -> FakeRun:
+        ops = (OpCost("fc", "aten::linear", calls=100, forward=0.004, roof=0.04),)
+        roof = Roof(1e11, 1e10)
+        return profiled(step=0.002, ops=ops, roof=roof, **held).signal("batch.size", [4.0] * 20)
+
+    assert "batch_size=16" in only(SmallBatchThroughput(), run()).fix
+    assert "batch_size=16" in only(SmallBatchThroughput(), run(detailed_step=0.03)).fix
+
+
+def test_one_long_hold_up_in_clew_is_not_taken_off_every_step() -> None:
+    """Clew's share is of the sum of all steps, so one of them may decide it; its median is not moved."""
+    parts = (PartCost("forward", 0.09, 0.09, 0.3, 50), PartCost("clew", 0.01, 5.0, 0.7, 50))
+    run = FakeRun().model(("fc", "Linear"))
+    run.fact("profile", 40, **Profile(step_median=0.1, parts=parts, cores=4, detailed=8).to_json())
+    costs = costs_of(run.view())
+    assert costs is not None
+    assert costs.step == pytest.approx(0.09)
+    assert costs["forward"] == pytest.approx(0.09)
 
 
 # -- what was tried --

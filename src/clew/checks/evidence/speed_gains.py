@@ -12,7 +12,7 @@ from clew.records.facts.profile_facts import BuiltTensorsFact, LoadingFact
 from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Severity
 from clew.records.site import Site
-from clew.records.step_costs import FEWEST_TIMED, Profile
+from clew.records.step_costs import FEWEST_TIMED, PartCost, Profile
 from clew.records.tried_changes import Attempt
 
 LITTLE = 1.05  # a smaller gain is lost in the noise and not worth a change
@@ -52,8 +52,8 @@ def costs_of(run: RunView) -> Costs | None:
     profile = run.profile()
     if profile is None or max((p.steps for p in profile.parts), default=0) < FEWEST_TIMED:
         return None
-    own = sum(p.share for p in profile.parts if p.name == "clew")
-    step = profile.step_median * (1 - own)
+    clew = next((p for p in profile.parts if p.name == "clew"), PartCost("clew", 0.0, 0.0, 0.0))
+    own, step = clew.share, profile.step_median - clew.median  # medians: one step may be held up for long
     if not step > 0 or not own < 1:
         return None
     parts = {p.name: p.share / (1 - own) * step for p in profile.parts if p.name != "clew"}

@@ -97,7 +97,8 @@ class SmallBatchThroughput(Check):
         profile = costs.profile
         computing = costs.median("forward") + costs.median("backward")
         calls = sum(op.calls for op in profile.ops)
-        busy = costs.detailed_scale * sum(op.forward + op.backward for op in profile.ops)
+        # Detailed steps are slower, on a loaded machine by any factor: no more than the median step has.
+        busy = min(sum(op.forward + op.backward for op in profile.ops), computing)
         batch = _batch_size(run)
         roofed = sum((op.roof or 0.0) * (op.forward + op.backward) for op in profile.ops)
         if not calls or not busy > 0 or not 0 < batch <= self.largest or not self._enough_data(run, batch):
