@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from clew.hooks.entry.guard import Guard
+from clew.hooks.entry.guard import INJECT, Guard
 
 
 class TimeUpError(Exception):
@@ -89,3 +89,37 @@ def test_a_failure_of_ours_ends_here_though_there_are_handlers(guard, reported, 
     getattr(guard, way)("one", fails)()
     assert [name for name, _ in reported] == ["one"]
     assert guard.off == {"one"}
+
+
+def test_a_probe_that_raises_is_reported_once_and_switched_off():
+    reports = []
+    guard = Guard(lambda name, error: reports.append((name, str(error))))
+    calls = []
+
+    def probe(x):
+        calls.append(x)
+        raise ValueError("broken")
+
+    guarded = guard.probe("p", probe)
+    assert guarded(1) is None
+    assert guarded(2) is None
+    assert (calls, reports) == ([1], [("p", "broken")])
+
+
+def test_a_report_that_fails_does_not_reach_the_program():
+    def report(name, error):
+        raise OSError("stderr is closed")
+
+    guarded = Guard(report).probe("p", lambda: 1 / 0)
+    assert guarded() is None
+
+
+def test_an_injected_fault_fires_at_the_third_call(monkeypatch):
+    monkeypatch.setenv(INJECT, "p")
+    reports = []
+    guard = Guard(lambda name, error: reports.append(name))
+    calls = []
+    guarded = guard.probe("p", lambda: calls.append(1))
+    for _ in range(5):
+        guarded()
+    assert (len(calls), reports) == (2, ["p"])

@@ -205,8 +205,8 @@ class FullRecorder(Recorder):
         watcher.clock.batch += watcher.clock.pending_batch
         watcher.clock.pending_batch = 0
         if not self._steps_come_from_optimizers():
-            if watcher.before_update is not None:
-                watcher.before_update()
+            for called in watcher.before_update:
+                called()
             self._end_step()
 
     def _record_loss(self, loss: Tensor) -> None:
@@ -285,8 +285,8 @@ class FullRecorder(Recorder):
             self._sentinel(state, optimizer)
         if self._machine.sampling:
             watcher.parameters.before_step(state.named, state.weights)
-            if watcher.before_update is not None:
-                watcher.before_update()
+            for called in watcher.before_update:
+                called()
 
     def _sentinel(self, state: OptimizerState, optimizer: Optimizer) -> None:
         watcher = self._watcher
@@ -319,8 +319,8 @@ class FullRecorder(Recorder):
         state = watcher.optimizers.state_of(optimizer)
         if kwargs.get("closure", args[1] if len(args) > 1 else None) is not None:
             self._sentinel(state, optimizer)
-            if machine.sampling and watcher.before_update is not None:
-                watcher.before_update()  # the forwards ran inside the step
+            for called in watcher.before_update if machine.sampling else ():
+                called()  # the forwards ran inside the step
         if machine.sampling:
             watcher.parameters.after_step()
         watcher.pattern.add("s", state.index)

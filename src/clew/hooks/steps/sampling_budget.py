@@ -28,7 +28,7 @@ class SamplingBudget:
         self.every_step = every_step
         self._stopped = False
         self.paused = False  # temporarily: a measurement is running that must not be disturbed
-        self.also = range(0)  # steps that are sampled in any case
+        self._always: list[range] = []  # steps that are sampled in any case
         self._start = CREDIT
         self._next_on_start = 0
         self._credit = 0.0
@@ -43,6 +43,10 @@ class SamplingBudget:
         self.spent = 0.0
         self.elapsed = 0.0
 
+    def always(self, steps: range) -> None:
+        """Sample these steps, whatever they cost."""
+        self._always.append(steps)
+
     def stop(self) -> None:
         """Take no more samples in this run."""
         self._stopped = True
@@ -56,8 +60,7 @@ class SamplingBudget:
         if self._stopped or self.paused:
             return sys.maxsize
         found = [step] if self.every_step else []
-        if step < self.also.stop:
-            found.append(max(step, self.also.start))
+        found += [max(step, steps.start) for steps in self._always if step < steps.stop]
         if self._credit > 0.0 and self._credit >= self._cost:
             found.append(max(step, self._next))
         if self._start > 0.0 and self._start >= self._cost:

@@ -81,7 +81,7 @@ class Watcher:
         self.alarms = Alarms(self)
         self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
-        self.before_update: Callable[[], None] | None = None  # on sampled steps, before anything is updated
+        self.before_update: list[Callable[[], None]] = []  # on sampled steps, before anything is updated
         self.observers: list[Any] = []  # notified of each root module's forward, of losses and of backward()
         self.clip_norm: float | None = None  # the norm to which the program clips its gradients
         self.scaled_loss: tuple[Tensor, Tensor] | None = None  # by a GradScaler, and the unscaled one

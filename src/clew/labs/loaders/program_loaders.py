@@ -72,7 +72,7 @@ class Collector:
         self._began = 0.0
         self.backwards = 0
         watcher.feeding.held = {}
-        watcher.sampler.also = range(steps + 2)
+        watcher.sampler.always(range(steps + 2))
 
     def install(self, safely: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
         """Start observing the creation of loaders."""

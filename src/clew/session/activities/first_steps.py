@@ -91,7 +91,7 @@ def watch_first_steps(watcher: Watcher, guard: Guard, batches: int) -> Capture:
 
     capture = Capture(watcher, batches)
     observe(watcher, guard, "capture", capture)
-    watcher.sampler.also = range(batches + 2)
+    watcher.sampler.always(range(batches + 2))
     return capture
 
 

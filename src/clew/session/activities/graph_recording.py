@@ -40,7 +40,7 @@ class GraphRecording(Activity):
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Record graphs before each of the first updates."""
         self._watcher = watcher
-        watcher.before_update = guard.inner(self.name, self._before_update)
+        watcher.before_update.append(guard.inner(self.name, self._before_update))
 
     def _before_update(self) -> None:
         if self._closed:

@@ -26,7 +26,7 @@ class NumericsTracing(Activity):
 
         options = self._session.options
         first, last = options.from_step, options.to_step
-        watcher.sampler.also = range(first, sys.maxsize if last is None else last + 2)
+        watcher.sampler.always(range(first, sys.maxsize if last is None else last + 2))
         assert options.trace_numerics is not None
         self._window = TraceWindow(watcher.sink, options.trace_numerics, first, last)
         begins = guard.probe(self.name, self._window.step_begins)

@@ -79,14 +79,7 @@ class UserSignals(Activity):
         self._installed = list(SIGNALS.installed())
         for name, reason in SIGNALS.broken().items():
             self._session.report_incident(f"the signal {name} {reason}")
-        earlier, own = watcher.before_update, guard.inner(self.name, self._collect)
-
-        def before_update() -> None:
-            if earlier is not None:
-                earlier()
-            own()
-
-        watcher.before_update = before_update
+        watcher.before_update.append(guard.inner(self.name, self._collect))
 
     def _collect(self) -> None:
         """Once per step, which may have several optimizers."""

@@ -48,7 +48,7 @@ def captured(program, batches: int = 3) -> Subject:
     watcher = Watcher(Nowhere(), guard)
     capture = Capture(watcher, batches)
     watcher.observers.append(capture)
-    watcher.sampler.also = range(100)
+    watcher.sampler.always(range(100))
     seams = Seams(watcher, guard)
     seams.install()
     try:
