@@ -15,7 +15,7 @@ from clew.checks.series import Series
 from clew.records import codec
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.facts.experiment_facts import DONE, PREFIX, ExperimentFact
-from clew.records.facts.fact import TypedFact
+from clew.records.facts.fact import FactInMemory, TypedFact
 from clew.records.facts.model_facts import LayerRow, ModelFact, ParametersFact
 from clew.records.facts.step_facts import OptimizerFact
 from clew.records.finding import Exhibit
@@ -72,7 +72,7 @@ class RunView:
         self._ranks = ranks or {}  # all processes, including this one
         self._facts: dict[str, list[FactLike]] = {}  # by kind, in the order in which the kinds first came
         for fact in source.facts:
-            if isinstance(fact.data, Mapping):
+            if isinstance(fact, FactInMemory) or isinstance(fact.data, Mapping):
                 self._facts.setdefault(fact.kind, []).append(fact)
         self._known: dict[type[TypedFact], list[Any]] = {}  # those that a check has asked for
         self._series: dict[str, list[tuple[Site, Series]]] = {}
@@ -160,7 +160,7 @@ class RunView:
         read = self._known.get(kind)
         if read is None:
             recorded = self._facts.get(kind.fact_kind, ())
-            read = self._known[kind] = [kind.read(fact.data, fact.step) for fact in recorded]
+            read = self._known[kind] = [_read(kind, fact) for fact in recorded]
         return list(read)
 
     def fact_kinds(self, prefix: str) -> list[str]:
@@ -295,3 +295,10 @@ class RunView:
                 return layer
             path = path.rpartition(".")[0]
         return self.model_of(site)
+
+
+def _read(kind: type[F], fact: FactLike) -> F:
+    """The fact as its dataclass; one of this process need not be decoded."""
+    if isinstance(fact, FactInMemory) and isinstance(fact.fact, kind):
+        return fact.fact
+    return kind.read(fact.data, fact.step)

@@ -9,6 +9,8 @@ Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 - `extensions`: registry of extensions of one kind: registered in this process, or offered by installed
   packages
 - `finding`: finding of a check: how bad it is, where, on what evidence, and how to fix it
+- `json_values`: values of JSON that may come from another version of Clew or a damaged disk: what does
+  not fit is left out
 - `loader_speed`: loader speed: how fast data comes, how large it is, and what is wasted, for rendering
   and checks
 - `network`: structure of a network: modules, ops, shapes, memory and graph, as plain data for rendering

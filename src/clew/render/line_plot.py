@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 from clew.records.codec import json_float
 from clew.records.finding import Evidence
+from clew.records.json_values import numbers
 from clew.render.number_text import number
 from clew.render.safe_text import neutral
 from clew.render.sparkline import is_logarithmic
@@ -64,20 +65,6 @@ class PlotLine:
             "y_label": self.y_label,
             "log_x": self.log_x,
         }
-
-
-def numbers(given: Any) -> tuple[float, ...]:
-    """Numbers as stored in JSON: NaN and infinity are words."""
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
-        return ()
-    return tuple(_number(value) for value in given)
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,11 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
+from clew.checks.evidence.experiment_outcome import curve, why_not
 from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.layer_pairs import normalises
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_holders import shape_of
-from clew.checks.evidence.recorded_facts import flag, rows, text
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed, too_few
@@ -157,19 +156,20 @@ class PoorInitialisation(Check):
         yield from tried or self._watched(run)
 
     def _tried(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        ends, fresh = ([_or_inf(v) for v in numbers(data.get(key))] for key in ("ends", "fresh_ends"))
-        layers = rows(data.get("layers"))
-        if not layers or not self.trial.shows(ends, fresh):
+        found = run.outcome(PoorInitialisationFact)
+        if found is None or not found.layers:
             return
-        alike = [row for row in layers if flag(row.get("alike"))]
-        worst = alike[0] if alike else max(layers, key=lambda row: abs(_log(row.get("gain"))))
-        path, gain = text(worst.get("module")) or "", number(worst.get("gain"))
-        what = "the same for every unit" if alike else f"{gain:.2g} times the usual size"
+        ends, fresh = ([_or_inf(v) for v in losses] for losses in (found.ends, found.fresh_ends))
+        if not self.trial.shows(ends, fresh):
+            return
+        alike = [layer for layer in found.layers if layer.alike]
+        worst = alike[0] if alike else max(found.layers, key=lambda layer: abs(_log(layer.gain)))
+        path = worst.module
+        what = "the same for every unit" if alike else f"{worst.gain:.2g} times the usual size"
         yield self.finding(
             Severity.WARNING,
             message=f"the initial weights of {path or 'the model'} are {what}: on a snapshot, "
-            f"{data.get('steps')} steps end at a loss of {median(ends):.3g}; from default initial weights "
+            f"{found.steps} steps end at a loss of {median(ends):.3g}; from default initial weights "
             f"at {median(fresh):.3g}",
             fix=f"nn.init.kaiming_normal_(model.{path}.weight)"
             if path
@@ -180,7 +180,7 @@ class PoorInitialisation(Check):
                 *curve(run, self.name),
                 Evidence(
                     "weights times sqrt(fan_in), in forward order: "
-                    + listed([f"{row.get('module')} {number(row.get('gain')):.2g}" for row in layers], 12)
+                    + listed([f"{layer.module} {layer.gain:.2g}" for layer in found.layers], 12)
                 ),
             ],
         )
@@ -262,9 +262,8 @@ def _or_inf(value: float) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-def _log(gain: object) -> float:
-    value = number(gain)
-    return math.log(value) if value > 0 else -math.inf if value == 0 else 0.0
+def _log(gain: float) -> float:
+    return math.log(gain) if gain > 0 else -math.inf if gain == 0 else 0.0
 
 
 def _gains(run: RunView) -> Iterator[WeightGain]:

@@ -34,7 +34,6 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, why_not
 from clew.checks.evidence.learning_rate_evidence import where
 from clew.checks.evidence.loss_trend import highest_rate, pretrained
-from clew.checks.evidence.recorded_facts import flag
 from clew.checks.needs import any_of
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh
 from clew.checks.opt.learning_rate_too_low import LearningRateTooLow
@@ -78,14 +77,14 @@ class HyperparametersOff(Check):
         yield from found[:1]
 
     def _ranged(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name)
-        if data is None or pretrained(run):
+        found = run.outcome(HyperparametersOffFact)
+        if found is None or pretrained(run):
             return
-        keys = ("rate", "low", "best", "diverges", "fall", "noise", "start")
-        rate, low, best, diverges, fall, noise, start = (number(data.get(key)) for key in keys)
+        rate, low, best, diverges = map(number, (found.rate, found.low, found.best, found.diverges))
+        fall, noise, start = map(number, (found.fall, found.noise, found.start))
         if not fall > max(self.noise * noise, self.fell * abs(start)):
             return
-        high = rate > diverges and not flag(data.get("warms_up"))
+        high = rate > diverges and not found.warms_up
         if not high and not rate < low / self.below:
             return
         what = f"loss diverges above {diverges:.1g}" if high else f"loss falls only from {low:.1g} on"
@@ -94,7 +93,7 @@ class HyperparametersOff(Check):
             message=f"learning rate {rate:.2g} is far from the range in which this network learns: in a "
             f"range test the {what}",
             fix=f"lr={math.sqrt(low * best):.1g}  # instead of {rate:.2g}; then sweep around it",
-            site=where(run, self.name),
+            site=where(run, found.line),
             step=0,
             evidence=[
                 *curve(run, self.name),

@@ -30,10 +30,9 @@ from dataclasses import dataclass
 from statistics import mean, median, stdev
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
+from clew.checks.evidence.experiment_outcome import curve
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.evidence.parameter_holders import parameter_count
-from clew.checks.evidence.recorded_facts import Data, rows
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import too_few
@@ -63,7 +62,7 @@ class TooFewExamples(Check):
     errors: float = 1.5  # standard errors over the splits that the fall must exceed
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        tried = run.experiment(self.name)
+        tried = run.outcome(TooFewExamplesFact)
         if tried is not None:
             yield from self._learning_curve(run, tried)
             return
@@ -99,15 +98,13 @@ class TooFewExamples(Check):
             ],
         )
 
-    def _learning_curve(self, run: RunView, data: Data) -> Iterator[Finding]:
+    def _learning_curve(self, run: RunView, found: TooFewExamplesFact) -> Iterator[Finding]:
         """In the experiment: the loss on held-out samples by the number of training samples."""
-        curves = [c for c in rows(data.get("curves")) if len(numbers(c.get("held_out"))) >= 2]
-        sizes = numbers(data.get("sizes"))
-        if len(curves) < 2 or len(sizes) < 2 or not all(numbers(c.get("trained")) for c in curves):
+        curves, sizes = [c for c in found.curves if len(c.held_out) >= 2], found.sizes
+        if len(curves) < 2 or len(sizes) < 2 or not all(c.trained for c in curves):
             return
-        held = [numbers(c.get("held_out")) for c in curves]
-        start = median(number(c.get("start")) for c in curves)
-        own = median(numbers(c.get("trained"))[-1] for c in curves)
+        held = [c.held_out for c in curves]
+        start, own = median(c.start for c in curves), median(c.trained[-1] for c in curves)
         if not all(math.isfinite(v) for v in (start, own, *(v for h in held for v in h))):
             return
         drops = [h[-2] - h[-1] for h in held]
@@ -121,20 +118,20 @@ class TooFewExamples(Check):
             Severity.ADVICE,
             message="more samples would help: the loss on held-out samples is "
             f"{mean(h[-2] for h in held):.3g} "
-            f"after training on {sizes[-2]:.0f}, {last:.3g} after training on {sizes[-1]:.0f}, and "
+            f"after training on {sizes[-2]}, {last:.3g} after training on {sizes[-1]}, and "
             "still falling",
             fix="add samples or augmentation; use a pretrained or a smaller model",
-            site=place(data),
+            site=found.line.site,
             step=0,
             evidence=[
                 *curve(run, self.name),
                 Evidence(f"the loss on the training samples is {own:.3g}"),
-                Evidence(f"{number(data.get('parameters')):,.0f} parameters"),
+                Evidence(f"{found.parameters:,} parameters"),
             ],
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        if run.experiment(self.name) is not None:
+        if run.outcome(TooFewExamplesFact) is not None:
             return None
         evaluation = eval_loss(run)
         count = 0 if evaluation is None else len(evaluation)

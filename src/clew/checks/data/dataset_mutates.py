@@ -30,8 +30,6 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import training_loaders
-from clew.checks.evidence.experiment_outcome import number, numbers, place
-from clew.checks.evidence.recorded_facts import Data, names
 from clew.checks.evidence.survey_facts import place_of, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -57,7 +55,7 @@ class DatasetMutates(Check):
     times: int = 1  # epochs after which the data had changed
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        tried = run.experiment(self.name)
+        tried = run.outcome(DatasetMutatesFact)
         if tried is not None:
             yield from self._read_again(tried)
             return
@@ -86,16 +84,13 @@ class DatasetMutates(Check):
             told = "mean of a few samples, read again with the same random numbers"
             yield self._changed(array, change.means, change.deviations, told, place_of(survey))
 
-    def _read_again(self, data: Data) -> Iterator[Finding]:
+    def _read_again(self, found: DatasetMutatesFact) -> Iterator[Finding]:
         """In the experiment: samples and stored arrays that change when they are read."""
-        fields, arrays = names(data.get("fields")), names(data.get("arrays"))
-        if not fields or not arrays:
+        if not found.fields or not found.arrays:
             return
-        array = f"{data.get('dataset')}.{arrays[0]}"
-        samples, reads = number(data.get("samples")), number(data.get("reads"))
-        told = f"mean of {samples:.0f} samples, read {reads:.0f} times with the same random numbers"
-        means, deviations = numbers(data.get("means")), numbers(data.get("deviations"))
-        yield self._changed(array, means, deviations, told, place(data))
+        array = f"{found.dataset}.{found.arrays[0]}"
+        told = f"mean of {found.samples} samples, read {found.reads} times with the same random numbers"
+        yield self._changed(array, found.means, found.deviations, told, found.line.site)
 
     def _changed(
         self, array: str, means: Sequence[float], deviations: Sequence[float], told: str, site: Site

@@ -32,13 +32,12 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import class_counts, feeding_site
-from clew.checks.evidence.experiment_outcome import number, place
-from clew.checks.evidence.recorded_facts import Data
+from clew.checks.evidence.experiment_outcome import number
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
-from clew.records.facts.data_experiment_facts import LabelsMisalignedFact
+from clew.records.facts.data_experiment_facts import LabelsMisalignedFact, MatchedSamples
 from clew.records.facts.loss_facts import LabelSignalFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -110,11 +109,10 @@ class PairsTrial:
     learned: float = 6.0  # what a learner gains from the dataset's pairs, in deviations of permuted labels
     lost: float = 2.0  # the same from the pairs of training; below it, nothing is left
 
-    def is_apart(self, side: Data) -> bool:
+    def is_apart(self, side: MatchedSamples) -> bool:
         """Whether the samples that were found again have labels that are not theirs."""
-        matched, other = number(side.get("matched")), number(side.get("other"))
-        enough = matched >= self.found and other >= self.other * matched
-        return enough and number(side.get("consistent")) < self.renamed
+        enough = side.matched >= self.found and side.other >= self.other * side.matched
+        return enough and side.consistent < self.renamed
 
     def is_lost(self, there: float, here: float) -> bool:
         """Whether what a learner gains from the dataset's pairs is lost in those of training."""
@@ -139,7 +137,7 @@ class LabelsMisaligned(Check):
     pairs: PairsTrial = field(default_factory=PairsTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        tried = run.experiment(self.name)
+        tried = run.outcome(LabelsMisalignedFact)
         if tried is not None:
             yield from self._apart(tried)
             return
@@ -149,47 +147,42 @@ class LabelsMisaligned(Check):
         else:
             yield from self._at_chance(run)
 
-    def _apart(self, data: Data) -> Iterator[Finding]:
+    def _apart(self, found: LabelsMisalignedFact) -> Iterator[Finding]:
         """In the experiment: inputs with labels that are not theirs."""
-        sides = data.get("sides")
-        for name, side in sides.items() if isinstance(sides, dict) else ():
-            if not isinstance(side, dict) or not self.pairs.is_apart(side):
+        for name, side in found.sides.items():
+            if not self.pairs.is_apart(side):
                 continue
-            matched, other = number(side.get("matched")), number(side.get("other"))
             where = "in training" if name == "training" else "by the loader"
             yield self.finding(
                 Severity.ERROR,
-                message=f"{other:.0f} of {matched:.0f} samples have a different label {where} than in "
-                "the dataset",
+                message=f"{side.other} of {side.matched} samples have a different label {where} than in the "
+                "dataset",
                 fix=ONE_ORDER
                 if name == "training"
                 else "keep inputs and labels in one order in collate_fn: x, y = zip(*items)",
-                site=place(data),
+                site=found.line.site,
                 step=0,
-                evidence=Evidence(f"{matched:.0f} inputs were matched with the dataset by their values"),
+                evidence=Evidence(f"{side.matched} inputs were matched with the dataset by their values"),
                 confidence="certain",
             )
             return
-        yield from self._unlearnable(data)
+        yield from self._unlearnable(found)
 
-    def _unlearnable(self, data: Data) -> Iterator[Finding]:
+    def _unlearnable(self, found: LabelsMisalignedFact) -> Iterator[Finding]:
         """Inputs that differ each time: a learner finds signal in the dataset's pairs, none in training's."""
-        learners = data.get("learners")
-        if not isinstance(learners, dict):
-            return
-        there, here = number(learners.get("dataset")), number(learners.get("training"))
-        if not self.pairs.is_lost(there, here):
+        learners = found.learners
+        if learners is None or not self.pairs.is_lost(learners.dataset, learners.training):
             return
         yield self.finding(
             Severity.WARNING,
             message="a simple learner can learn the labels of the dataset's samples, but not those of "
             "the samples that training gets: are inputs and labels put into different orders?",
             fix=ONE_ORDER,
-            site=place(data),
+            site=found.line.site,
             step=0,
             evidence=Evidence(
-                f"the learner's gain over permuted labels: {there:.1f} standard deviations on the dataset's "
-                f"pairs, {here:.1f} on those of training"
+                f"the learner's gain over permuted labels: {learners.dataset:.1f} standard deviations on the "
+                f"dataset's pairs, {learners.training:.1f} on those of training"
             ),
         )
 
@@ -232,6 +225,6 @@ class LabelsMisaligned(Check):
             return
 
     def unjudged(self, run: RunView) -> str | None:
-        if run.experiment(self.name) is not None:
+        if run.outcome(LabelsMisalignedFact) is not None:
             return None
         return None if self.again.seen(run) or run.has(LabelSignalFact) else "no sample was seen twice"

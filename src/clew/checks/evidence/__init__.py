@@ -6,8 +6,7 @@ Enter at the file about the data that a check reads. May import: records, checks
 - `data_feed`: the data that the models of a run got: loaders, evaluation sources, and labels
 - `diverged_loss`: losses that leave the level where they began: by divergence, in the first steps, or
   when the rate jumps
-- `experiment_outcome`: reads the results of an experiment defensively: a run may come from another
-  version of Clew
+- `experiment_outcome`: results of an experiment, as several checks use them
 - `gradient_depth`: gradients of the weights along the depth of a model, relative to the weights
   themselves
 - `label_order`: the order of the labels: mixed, sorted, or one class per batch
@@ -24,7 +23,6 @@ Enter at the file about the data that a check reads. May import: records, checks
 - `parameter_holders`: many parameters, named by the few modules that contain them
 - `learning_rate_evidence`: how much a step changes the weights, and what experiments with other learning
   rates showed
-- `recorded_facts`: reads recorded data defensively: a field may be missing or of another type
 - `speed_gains`: the parts of a step in seconds, the loaders at work in it, and the gain from saving time
 - `survey_facts`: what `clew data` found in the datasets, as the checks read it
 """

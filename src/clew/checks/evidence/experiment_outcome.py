@@ -1,15 +1,13 @@
-"""Reads the results of an experiment defensively: a run may come from another version of Clew."""
+"""Results of an experiment, as several checks use them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import DONE
 from clew.records.finding import Evidence
+from clew.records.json_values import numbers, text
 from clew.records.site import Site
 
 
@@ -21,24 +19,9 @@ def why_not(run: RunView, name: str) -> str | None:
     return recorded[-1].reason or "the experiment could not be run"
 
 
-def number(value: object) -> float:
-    """A number, which may be recorded as text; NaN if it is none."""
-    try:
-        return float(value) if isinstance(value, (int, float, str)) else math.nan
-    except ValueError:
-        return math.nan
-
-
-def numbers(value: object) -> list[float]:
-    return [number(v) for v in value] if isinstance(value, Sequence) and not isinstance(value, str) else []
-
-
-def place(data: Mapping[str, Any]) -> Site:
-    """Where in the user's code: `line` is `[file, line]`."""
-    found = data.get("line")
-    if not isinstance(found, Sequence) or len(found) != 2:
-        return Site()
-    return Site(file=text(found[0]), line=whole(found[1]))
+def number(value: float | None) -> float:
+    """NaN, which no threshold exceeds, for a number that is not known."""
+    return math.nan if value is None else value
 
 
 def curve(run: RunView, name: str, which: int = 0, words: str | None = None) -> list[Evidence]:
@@ -50,23 +33,11 @@ def curve(run: RunView, name: str, which: int = 0, words: str | None = None) -> 
     return [
         Evidence(
             words or text(plot.get("title")) or "loss",
-            values=tuple(numbers(plot.get("y"))),
-            x=tuple(numbers(plot.get("x"))),
+            values=numbers(plot.get("y")),
+            x=numbers(plot.get("x")),
             x_label=text(plot.get("x_label")) or "step",
         )
     ]
-
-
-def site_at(place: object) -> Site:
-    """Of `{root, module, op, file, line}`, each of which may be missing."""
-    data: Mapping[str, Any] = place if isinstance(place, Mapping) else {}
-    return Site(
-        module=text(data.get("module")),
-        op=text(data.get("op")),
-        file=text(data.get("file")),
-        line=whole(data.get("line")),
-        root=text(data.get("root")),
-    )
 
 
 def named(run: RunView, site: Site) -> str:

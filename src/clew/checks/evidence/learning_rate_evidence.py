@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
+from clew.checks.evidence.experiment_outcome import curve
 from clew.checks.evidence.gradient_depth import first_over_weight, is_weight
 from clew.checks.evidence.loss_trend import highest_rate
-from clew.checks.evidence.recorded_facts import flag, rows, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import (
+    ComparedRates,
+    LearningRateTooHighFact,
+    LearningRateTooLowFact,
+    RateGains,
+)
 from clew.records.finding import Evidence
 from clew.records.site import Site
 
@@ -76,52 +82,37 @@ class SteepStart:
 class RateTrial:
     """The user's rate and the best other one, over the same seeds."""
 
-    name: str  # of the experiment
-    start: float  # loss before the first step
-    steps: int
-    rate: float
-    other: float
-    gains: list[float]  # by which the loss fell, seed by seed
-    other_gains: list[float]
-    warms_up: bool
+    found: ComparedRates
+    own: RateGains
+    other: RateGains
 
     @property
     def bottomless(self) -> bool:
         """Whether the loss falls below zero: the higher the rate, the further, so gains can't be compared."""
-        return self.start < max(self.other_gains)
+        return self.found.start < max(self.other.gains)
 
-    def evidence(self, run: RunView) -> list[Evidence]:
-        told = ", ".join(f"{self.start - gain:.3g}" for gain in self.gains)
-        other = ", ".join(f"{self.start - gain:.3g}" for gain in self.other_gains)
-        seeds = (
-            f"after {self.steps} steps from {self.start:.3g}, over {len(self.gains)} orders of the batches"
+    def evidence(self, run: RunView, name: str) -> list[Evidence]:
+        """For the check of this name."""
+        start = self.found.start
+        own, other = (
+            f"{', '.join(f'{start - gain:.3g}' for gain in row.gains)} at {row.rate:.2g}"
+            for row in (self.own, self.other)
         )
-        return [
-            *curve(run, self.name, 0),
-            *curve(run, self.name, 1),
-            Evidence(f"loss {seeds}: {told} at {self.rate:.2g}; {other} at {self.other:.2g}"),
-        ]
+        seeds = (
+            f"after {self.found.steps} steps from {start:.3g}, "
+            f"over {len(self.own.gains)} orders of the batches"
+        )
+        return [*curve(run, name, 0), *curve(run, name, 1), Evidence(f"loss {seeds}: {own}; {other}")]
 
 
-def rate_trial(run: RunView, name: str, seeds: int) -> RateTrial | None:
+def rate_trial(found: ComparedRates | None, seeds: int) -> RateTrial | None:
     """None if the experiment was not run, found no better rate, or was clear after one seed."""
-    data = run.experiment(name) or {}
-    tried = rows(data.get("rows"))
-    if len(tried) != 2:
+    if found is None or len(found.rows) != 2:
         return None
-    gains, other = numbers(tried[0].get("gains")), numbers(tried[1].get("gains"))
-    if len(gains) < seeds or len(gains) != len(other):
+    own, other = found.rows
+    if len(own.gains) < seeds or len(own.gains) != len(other.gains):
         return None
-    return RateTrial(
-        name,
-        number(data.get("start")),
-        whole(data.get("steps")) or 0,
-        number(tried[0].get("rate")),
-        number(tried[1].get("rate")),
-        gains,
-        other,
-        flag(data.get("warms_up")),
-    )
+    return RateTrial(found, own, other)
 
 
 @dataclass(frozen=True)
@@ -132,17 +123,17 @@ class LowerRateTrial:
     behind: float = 0.1  # share of the fall at a lower rate; sound rates gain several times as much
     fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
 
-    def read(self, run: RunView, name: str) -> RateTrial | None:
+    def read(self, run: RunView) -> RateTrial | None:
         """The trial, whether or not it shows that."""
-        return rate_trial(run, name, self.seeds)
+        return rate_trial(run.outcome(LearningRateTooHighFact), self.seeds)
 
-    def shown(self, run: RunView, name: str) -> RateTrial | None:
+    def shown(self, run: RunView) -> RateTrial | None:
         """The trial, if it shows that a lower rate is better."""
-        trial = self.read(run, name)
-        if trial is None or trial.warms_up or not trial.other < trial.rate:
+        trial = self.read(run)
+        if trial is None or trial.found.warms_up or not trial.other.rate < trial.own.rate:
             return None
-        least = min(trial.other_gains)
-        if least < self.fell * abs(trial.start) or max(trial.gains) > self.behind * least:
+        least = min(trial.other.gains)
+        if least < self.fell * abs(trial.found.start) or max(trial.own.gains) > self.behind * least:
             return None
         return trial  # also where a loss that is not finite can't be compared
 
@@ -156,17 +147,17 @@ class HigherRateTrial:
     factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
     moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
 
-    def read(self, run: RunView, name: str) -> RateTrial | None:
+    def read(self, run: RunView) -> RateTrial | None:
         """The trial, whether or not it shows that."""
-        return rate_trial(run, name, self.seeds)
+        return rate_trial(run.outcome(LearningRateTooLowFact), self.seeds)
 
-    def shown(self, run: RunView, name: str) -> RateTrial | None:
+    def shown(self, run: RunView) -> RateTrial | None:
         """The trial, if it shows that a higher rate is better."""
-        trial = self.read(run, name)
-        if trial is None or trial.other < 0.99 * self.factor * trial.rate or trial.bottomless:
+        trial = self.read(run)
+        if trial is None or trial.other.rate < 0.99 * self.factor * trial.own.rate or trial.bottomless:
             return None
-        least = min(trial.other_gains)
-        if least < self.moved * abs(trial.start) or max(trial.gains) > self.share * least:
+        least = min(trial.other.gains)
+        if least < self.moved * abs(trial.found.start) or max(trial.own.gains) > self.share * least:
             return None
         return trial
 
@@ -176,7 +167,7 @@ def optimizer_made(run: RunView) -> list[Evidence]:
     return [Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
 
 
-def where(run: RunView, name: str) -> Site:
+def where(run: RunView, line: SourceLine) -> Site:
     """The call of `step()`, else the line at which the loss was seen."""
     site, _ = highest_rate(run)
-    return site if site.file else place(run.experiment(name) or {})
+    return site if site.file else line.site

@@ -28,15 +28,13 @@ targets apart. Programs with several optimizers are not checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place
-from clew.checks.evidence.recorded_facts import rows, whole
+from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.run_view import RunView
-from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact
+from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact, OverfitAttempt
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.plural import counted
 
@@ -56,57 +54,54 @@ class CannotOverfitBatch(Check):
     noise: float = 3.0  # how many times larger a fall must be than the spread of the untrained loss
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        attempts = rows(data.get("attempts"))
-        if not attempts or any(self._learned(data, a) for a in attempts):
+        found = run.outcome(CannotOverfitBatchFact)
+        if found is None or not found.attempts or any(self._learned(found, a) for a in found.attempts):
             return
-        best = min(attempts, key=_end)
-        start, samples = number(data.get("start")), whole(data.get("samples")) or 0
-        if not math.isfinite(start):
+        best = min(found.attempts, key=_end)
+        if not math.isfinite(found.start):
             return
         yield self.finding(
             Severity.ERROR,
-            message=f"the network can't memorise {counted(samples, 'sample')}: {_course(start, best)}",
+            message=f"the network can't memorise {counted(found.samples, 'sample')}: "
+            f"{_course(found.start, best)}",
             fix="check what lies between output and loss: the activation, the shapes, and whether a gradient "
             "reaches the weights",
-            site=place(data),
+            site=found.line.site,
             step=0,
             evidence=[
                 *curve(run, self.name),
-                *(Evidence(f"{a.get('how')}{_quiet(a)}: {_result(a)}") for a in attempts),
+                *(Evidence(f"{a.how}{_quiet(a)}: {_result(a)}") for a in found.attempts),
             ],
         )
 
-    def _learned(self, data: Mapping[str, Any], attempt: Mapping[str, Any]) -> bool:
-        left, right = number(attempt.get("remaining")), number(attempt.get("accuracy"))
+    def _learned(self, found: CannotOverfitBatchFact, attempt: OverfitAttempt) -> bool:
+        left, right = number(attempt.remaining), number(attempt.accuracy)
         if left <= self.remaining or right >= self.accuracy:
             return True
         if not math.isnan(left):
             return False
-        start, spread = number(data.get("start")), number(data.get("spread"))
-        fall = start - _end(attempt)
-        return fall > max(self.gain * abs(start), self.noise * spread)
+        fall = found.start - _end(attempt)
+        return fall > max(self.gain * abs(found.start), self.noise * found.spread)
 
 
-def _end(attempt: Mapping[str, Any]) -> float:
-    value = number(attempt.get("end"))
-    return value if math.isfinite(value) else math.inf
+def _end(attempt: OverfitAttempt) -> float:
+    return attempt.end if math.isfinite(attempt.end) else math.inf
 
 
-def _course(start: float, best: Mapping[str, Any]) -> str:
+def _course(start: float, best: OverfitAttempt) -> str:
     told = f"the loss goes from {start:.3g} to {_end(best):.3g} at best"
-    floor, constant = number(best.get("floor")), number(best.get("constant"))
+    floor, constant = number(best.floor), number(best.constant)
     if math.isnan(floor):
         return told
     guess = "" if math.isnan(constant) else f"; a constant prediction gives {constant:.3g}"
     return f"{told}, where {floor:.3g} is possible{guess}"
 
 
-def _quiet(attempt: Mapping[str, Any]) -> str:
-    return ", without dropout, decay and noise" if attempt.get("calm") else ", as it is"
+def _quiet(attempt: OverfitAttempt) -> str:
+    return ", without dropout, decay and noise" if attempt.calm else ", as it is"
 
 
-def _result(attempt: Mapping[str, Any]) -> str:
-    told = f"loss {_end(attempt):.3g} after {attempt.get('steps')} steps"
-    right = number(attempt.get("accuracy"))
+def _result(attempt: OverfitAttempt) -> str:
+    told = f"loss {_end(attempt):.3g} after {attempt.steps} steps"
+    right = number(attempt.accuracy)
     return told if math.isnan(right) else f"{told}, {right:.0%} right"

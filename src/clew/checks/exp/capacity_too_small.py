@@ -24,11 +24,11 @@ recurrent, embedding and batch normalisation layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place
+from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.run_view import RunView
 from clew.records.facts.learning_experiment_facts import CapacityTooSmallFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -49,24 +49,20 @@ class CapacityTooSmall(Check):
     falling: float = 0.15  # fall in the last third of the steps over what is left; with more, it is not level
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        narrow, wide = data.get("narrow"), data.get("wide")
-        if not isinstance(narrow, Mapping) or not isinstance(wide, Mapping):
+        found = run.outcome(CapacityTooSmallFact)
+        if found is None or found.narrow is None or found.wide is None:
             return
-        left, wider = number(narrow.get("remaining")), number(wide.get("remaining"))
+        narrow, wide = found.narrow, found.wide
+        left, wider = narrow.remaining, wide.remaining
         too_narrow = left > self.left and wider < self.share * left
-        if not too_narrow or number(narrow.get("accuracy")) > self.right:
+        if not too_narrow or number(narrow.accuracy) > self.right or not narrow.falling < self.falling:
             return
-        if not number(narrow.get("falling")) < self.falling:
-            return
-        factor, width = data.get("factor"), data.get("width")
-        ends = [number(x.get("end")) for x in (narrow, wide)]
         yield self.finding(
             Severity.WARNING,
-            message=f"the network is too narrow to learn {data.get('samples')} samples: its loss levels off "
-            f"at {ends[0]:.3g}, and with layers {factor} times as wide at {ends[1]:.3g}",
-            fix=f"widen the hidden layers; the narrowest has {width} units",
-            site=place(data),
+            message=f"the network is too narrow to learn {found.samples} samples: its loss levels off "
+            f"at {narrow.end:.3g}, and with layers {found.factor} times as wide at {wide.end:.3g}",
+            fix=f"widen the hidden layers; the narrowest has {found.width} units",
+            site=found.line.site,
             step=0,
             evidence=[
                 *curve(run, self.name, 0),

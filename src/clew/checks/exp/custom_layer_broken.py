@@ -25,15 +25,13 @@ checked where the code stops them itself, nor independence of samples where batc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number, site_at
-from clew.checks.evidence.recorded_facts import rows
+from clew.checks.evidence.experiment_outcome import number
 from clew.checks.run_view import RunView
-from clew.records.facts.network_experiment_facts import CustomLayerBrokenFact
+from clew.records.facts.network_experiment_facts import BatchLeakFact, CustomLayerBrokenFact, ModuleFault
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -50,8 +48,8 @@ class CustomLayerBroken(Check):
     effect: float = 1e-3  # of other samples, relative to the sample's own
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        for fault in rows(data.get("faults")):
+        found = run.outcome(CustomLayerBrokenFact) or CustomLayerBrokenFact()
+        for fault in found.faults:
             told = self._told(run, fault)
             if told is not None:
                 severity, message, fix, evidence = told
@@ -59,14 +57,14 @@ class CustomLayerBroken(Check):
                     severity,
                     message=message,
                     fix=fix,
-                    site=site_at(fault.get("place")),
+                    site=fault.place.site,
                     step=0,
                     evidence=Evidence(evidence),
                     confidence="certain" if severity is Severity.ERROR else None,
                 )
 
-    def _told(self, run: RunView, fault: Mapping[str, Any]) -> tuple[Severity, str, str, str] | None:
-        kind, what = fault.get("class"), fault.get("what")
+    def _told(self, run: RunView, fault: ModuleFault) -> tuple[Severity, str, str, str] | None:
+        kind, what = fault.kind, fault.what
         if what == "plain":
             return _plain(fault)
         if what == "state_dict":
@@ -76,40 +74,40 @@ class CustomLayerBroken(Check):
                 "keep everything that the output depends on in parameters and buffers",
                 "a copy with the loaded state gives a different output for the same input",
             )
-        if what == "gradient" and number(fault.get("error")) > self.error:
+        if what == "gradient" and number(fault.error) > self.error:
             return (
                 Severity.ERROR,
                 f"the gradient of {kind} does not match its forward",
                 "look for what autograd can't see in this forward: values changed in place, a custom "
                 "backward",
-                f"for {fault.get('of')}, backward() gives a slope of {number(fault.get('autograd')):.4g}, "
-                f"finite differences {number(fault.get('finite')):.4g}",
+                f"for {fault.of}, backward() gives a slope of {number(fault.autograd):.4g}, "
+                f"finite differences {number(fault.finite):.4g}",
             )
-        if what == "leak" and number(fault.get("effect")) > self.effect and _leaks_at_all(run):
+        if what == "leak" and number(fault.effect) > self.effect and _leaks_at_all(run):
             return (
                 Severity.ERROR,
                 f"{kind} mixes the samples of a batch",
                 "keep the batch dimension out of its operations: x.transpose, dim=-1",
                 "with all other samples replaced, a sample's output changes by "
-                f"{number(fault.get('effect')):.2g} of what its own input does",
+                f"{number(fault.effect):.2g} of what its own input does",
             )
         return None
 
 
 def _leaks_at_all(run: RunView) -> bool:
     """Whether samples mix in the model's output; within it they may: it can sort them and sort them back."""
-    whole = run.experiment("batch-leak")
-    return whole is None or (number(whole.get("effect")) > 0 and not whole.get("meant"))
+    whole = run.outcome(BatchLeakFact)
+    return whole is None or (whole.effect > 0 and not whole.meant)
 
 
-def _plain(fault: Mapping[str, Any]) -> tuple[Severity, str, str, str]:
-    kind, name, shape = fault.get("class"), fault.get("name"), fault.get("shape")
+def _plain(fault: ModuleFault) -> tuple[Severity, str, str, str]:
+    kind, name, shape = fault.kind, fault.name, list(fault.shape or ())
     buffer = f'self.register_buffer("{name}", …)'
     seen = f"the output depends on self.{name}, of shape {shape}, which is in no parameter or buffer"
-    if fault.get("use") == "trained":
+    if fault.use == "trained":
         told = f"self.{name} of {kind} requires a gradient but is not a parameter: no optimizer gets it"
         return Severity.ERROR, told, f"self.{name} = nn.Parameter(…)", seen
-    if fault.get("use") == "state":
+    if fault.use == "state":
         told = (
             f"self.{name} of {kind} changes in training but is a plain attribute: checkpoints do not "
             "contain it"

@@ -23,15 +23,13 @@ Only code that runs in the tested forward is seen. A scalar may be on any device
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named, site_at
-from clew.checks.evidence.recorded_facts import text
+from clew.checks.evidence.experiment_outcome import named
 from clew.checks.run_view import RunView
-from clew.records.facts.network_experiment_facts import DeviceLiteralFact
+from clew.records.facts.network_experiment_facts import CpuTensor, DeviceLiteralFact, FixedDtype
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -43,18 +41,16 @@ class DeviceLiteral(Check):
     needs = (DeviceLiteralFact,)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        device, dtype = data.get("device"), data.get("dtype")
-        if isinstance(device, Mapping):
-            yield self._device(run, device)
-        if isinstance(dtype, Mapping):
-            yield self._dtype(dtype)
+        found = run.outcome(DeviceLiteralFact) or DeviceLiteralFact()
+        if found.device is not None:
+            yield self._device(run, found.device)
+        if found.dtype is not None:
+            yield self._dtype(found.dtype)
 
-    def _device(self, run: RunView, place: Mapping[str, Any]) -> Finding:
-        site = site_at(place)
-        held = text(place.get("held"))
-        if held:
-            return self._held(run, site, held)
+    def _device(self, run: RunView, tensor: CpuTensor) -> Finding:
+        site = tensor.site
+        if tensor.held:
+            return self._held(run, site, tensor.held)
         return self.finding(
             Severity.ADVICE,
             message=f"on a GPU this forward would fail: {named(run, site)} creates its tensor on the CPU",
@@ -78,12 +74,12 @@ class DeviceLiteral(Check):
             confidence="certain",
         )
 
-    def _dtype(self, place: Mapping[str, Any]) -> Finding:
+    def _dtype(self, place: FixedDtype) -> Finding:
         return self.finding(
             Severity.ADVICE,
             message="the forward works only in single precision: one of its tensors has a fixed dtype",
             fix="use the dtype of an input: dtype=x.dtype, or x.new_zeros(…)",
-            site=site_at(place),
+            site=place.site,
             step=0,
-            evidence=Evidence(f"in float64: {place.get('message')}"),
+            evidence=Evidence(f"in float64: {place.message}"),
         )

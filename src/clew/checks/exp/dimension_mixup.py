@@ -26,15 +26,16 @@ from one batch to the next fix the batch size on purpose and are not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named, number, site_at
+from clew.checks.evidence.experiment_outcome import named
 from clew.checks.run_view import RunView
-from clew.records.facts.network_experiment_facts import DimensionMixupFact
+from clew.records.facts.experiment_facts import NO_PLACE
+from clew.records.facts.network_experiment_facts import DimensionMixupFact, ShapeFailure, StuckOutput
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class OtherSamplesTrial:
 
     effect: float = 1e-3  # of the output; rounding in another order is ten times smaller
 
-    def shows(self, data: Mapping[str, Any], cause: str) -> bool:
-        """Whether it changes, and by this: `time_first` or `position`."""
-        return bool(data.get(cause)) and number(data.get("effect")) > self.effect
+    def shows(self, found: DimensionMixupFact) -> bool:
+        """Whether it changes."""
+        return found.effect > self.effect
 
 
 @dataclass(frozen=True)
@@ -59,18 +60,21 @@ class DimensionMixup(Check):
     others: OtherSamplesTrial = field(default_factory=OtherSamplesTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        if self.others.shows(data, "time_first"):
-            yield self._time_first(data)
-        elif self.others.shows(data, "position"):
-            yield self._position(run, data)
-        elif isinstance(data.get("stuck"), Mapping):
-            yield self._stuck(data, data["stuck"])
-        elif isinstance(data.get("failed"), Mapping):
-            yield self._failed(data, data["failed"])
+        found = run.outcome(DimensionMixupFact)
+        if found is None:
+            return
+        site, shown = (found.place or NO_PLACE).site, self.others.shows(found)
+        if found.time_first and shown:
+            yield self._time_first(found, site)
+        elif found.position and shown:
+            yield self._position(run, found, site)
+        elif found.stuck is not None:
+            yield self._stuck(found, found.stuck)
+        elif found.failed is not None:
+            yield self._failed(found, found.failed, site)
 
-    def _time_first(self, data: Mapping[str, Any]) -> Finding:
-        layer, site = data.get("time_first"), site_at(data.get("place"))
+    def _time_first(self, found: DimensionMixupFact, site: Site) -> Finding:
+        layer = found.time_first
         return self.finding(
             Severity.ERROR,
             message=f"{layer} reads the samples as time steps: it expects time first, but gets the "
@@ -80,13 +84,12 @@ class DimensionMixup(Check):
             step=0,
             evidence=Evidence(
                 "with one sample unchanged and all others replaced, its output changes by "
-                f"{number(data.get('effect')):.2g} of what replacing the sample itself does"
+                f"{found.effect:.2g} of what replacing the sample itself does"
             ),
             confidence="certain",
         )
 
-    def _position(self, run: RunView, data: Mapping[str, Any]) -> Finding:
-        site = site_at(data.get("place"))
+    def _position(self, run: RunView, found: DimensionMixupFact, site: Site) -> Finding:
         return self.finding(
             Severity.ERROR,
             message="the output for a sample depends on its position in the batch: "
@@ -96,35 +99,35 @@ class DimensionMixup(Check):
             step=0,
             evidence=Evidence(
                 "the same samples in reverse order give different outputs: they differ by "
-                f"{number(data.get('effect')):.2g} of their size"
+                f"{found.effect:.2g} of their size"
             ),
             confidence="certain",
         )
 
-    def _stuck(self, data: Mapping[str, Any], stuck: Mapping[str, Any]) -> Finding:
-        few, full = data.get("tried"), data.get("samples")
+    def _stuck(self, found: DimensionMixupFact, stuck: StuckOutput) -> Finding:
+        few, full = found.tried, found.samples
         return self.finding(
             Severity.ERROR,
             message=f"the output does not follow the batch size: {full} rows for {full} samples, and "
             f"also for {few}",
             fix="out[:, -1] takes the last step where the samples come first; out[-1] takes the last sample",
-            site=site_at({"root": stuck.get("model"), "module": ""}),
+            site=Site(root=stuck.model, module=""),
             step=0,
-            evidence=Evidence(f"{few} samples give an output of shape {stuck.get('shape')}"),
+            evidence=Evidence(f"{few} samples give an output of shape {list(stuck.shape)}"),
         )
 
-    def _failed(self, data: Mapping[str, Any], failed: Mapping[str, Any]) -> Finding:
-        full, equal = data.get("samples"), data.get("equal") is True
+    def _failed(self, found: DimensionMixupFact, failed: ShapeFailure, site: Site) -> Finding:
+        equal = found.equal
         also = ", which is also the size of another dimension of its data or layers" if equal else ""
         return self.finding(
             Severity.WARNING if equal else Severity.ADVICE,
-            message=f"the step works only with {full} samples{also}",
+            message=f"the step works only with {found.samples} samples{also}",
             fix="take sizes from the input: x.shape[0] for the number of samples",
-            site=site_at(data.get("place")),
+            site=site,
             step=0,
             evidence=[
-                Evidence(f"with {data.get('tried')} samples: {failed.get('message')}"),
-                Evidence(f"in: {failed.get('code')}"),
+                Evidence(f"with {found.tried} samples: {failed.message}"),
+                Evidence(f"in: {failed.code}"),
             ],
             confidence="likely" if equal else "possible",
         )

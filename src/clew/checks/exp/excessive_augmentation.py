@@ -25,17 +25,15 @@ augmentation may pay off in a long training: a short one shows only the beginnin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place
-from clew.checks.evidence.recorded_facts import names, rows
+from clew.checks.evidence.experiment_outcome import curve
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.data_experiment_facts import ExcessiveAugmentationFact
+from clew.records.facts.data_experiment_facts import AugmentationTrial, ExcessiveAugmentationFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -52,50 +50,45 @@ class ExcessiveAugmentation(Check):
     learned: float = 0.1  # share of the loss by which it must fall without augmentation, to compare with
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        trials = rows(data.get("trials"))
-        if not self._judged(trials) or number(data.get("distance")) < self.distance:
+        found = run.outcome(ExcessiveAugmentationFact)
+        if found is None or not self._judged(found.trials) or found.distance < self.distance:
             return
-        shares = [_share(t) for t in trials]
+        shares = [_share(t) for t in found.trials]
         if not all(share < self.progress for share in shares):
             return
-        on, off = (median(number(t.get(f"held_{k}")) for t in trials) for k in ("on", "off"))
+        on, off = median(t.held_on for t in found.trials), median(t.held_off for t in found.trials)
         yield self.finding(
             Severity.WARNING,
-            message=f"augmentation leaves little to learn: after {number(trials[0].get('steps')):.0f} steps "
+            message=f"augmentation leaves little to learn: after {found.trials[0].steps} steps "
             f"the loss on unaugmented samples is {on:.3g} with it and {off:.3g} without",
-            fix=f"lower the strength or the probability of {listed(list(names(data.get('transforms'))))}",
-            site=place(data),
+            fix=f"lower the strength or the probability of {listed(list(found.transforms))}",
+            site=found.line.site,
             step=0,
             evidence=[
                 *curve(run, self.name, 0),
                 *curve(run, self.name, 1),
                 Evidence(f"share of the progress that remains: {_percentages(shares)} (by seed)"),
                 Evidence(
-                    f"an augmented sample is {number(data.get('distance')):.2f} times as far from the "
-                    "original as another sample is"
+                    f"an augmented sample is {found.distance:.2f} times as far from the original as another "
+                    "sample is"
                 ),
             ],
         )
 
-    def _judged(self, trials: list[Mapping[str, Any]]) -> bool:
+    def _judged(self, trials: Sequence[AugmentationTrial]) -> bool:
         """Whether every trial made progress to compare with."""
-        gains = [number(t.get("start")) - number(t.get("held_off")) for t in trials]
-        starts = [abs(number(t.get("start"))) for t in trials]
-        return bool(trials) and all(
-            g > 0 and g >= self.learned * s for g, s in zip(gains, starts, strict=True)
-        )
+        gains = [(t.start - t.held_off, abs(t.start)) for t in trials]
+        return bool(trials) and all(gain > 0 and gain >= self.learned * start for gain, start in gains)
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name) or {}
-        if data.get("random") is True and not self._judged(rows(data.get("trials"))):
+        found = run.outcome(ExcessiveAugmentationFact)
+        if found is not None and found.random and not self._judged(found.trials):
             return "the model learned nothing in so few steps without augmentation either"
         return None
 
 
-def _share(trial: Mapping[str, Any]) -> float:
-    start, on, off = (number(trial.get(k)) for k in ("start", "held_on", "held_off"))
-    return (start - on) / (start - off)
+def _share(trial: AugmentationTrial) -> float:
+    return (trial.start - trial.held_on) / (trial.start - trial.held_off)
 
 
 def _percentages(shares: list[float]) -> str:

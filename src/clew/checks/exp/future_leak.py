@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, named, number, site_at
+from clew.checks.evidence.experiment_outcome import curve, named
 from clew.checks.run_view import RunView
 from clew.records.facts.network_experiment_facts import FutureLeakFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -57,10 +57,10 @@ class FutureLeak(Check):
     effect: float = 1e-3  # share of what the inputs change in the outputs after them; rounding makes far less
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        if not number(data.get("effect")) > self.effect:
+        found = run.outcome(FutureLeakFact)
+        if found is None or not found.effect > self.effect:
             return
-        site, sure, last = site_at(data.get("place")), data.get("why") == SURE, data.get("last")
+        site, sure = found.place.site, found.why == SURE
         yield self.finding(
             Severity.ERROR if sure else Severity.WARNING,
             message="the model sees the future: its output at one position depends on inputs after it, "
@@ -70,10 +70,10 @@ class FutureLeak(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"with different inputs after position {last}, the outputs up to it change by "
-                    f"{number(data.get('effect')):.2g} of what those after it do"
+                    f"with different inputs after position {found.last}, the outputs up to it change by "
+                    f"{found.effect:.2g} of what those after it do"
                 ),
-                Evidence(f"it should only look back: {data.get('why')}"),
+                Evidence(f"it should only look back: {found.why}"),
                 *curve(run, self.name),
             ],
             confidence=None if sure else "possible",

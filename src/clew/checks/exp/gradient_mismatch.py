@@ -27,15 +27,17 @@ skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named, number, site_at
-from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
-from clew.records.facts.network_experiment_facts import GradientMismatchFact
+from clew.records.facts.network_experiment_facts import (
+    DerivativeComparison,
+    FunctionGradient,
+    GradientMismatchFact,
+    ParameterGradient,
+)
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -54,22 +56,22 @@ class GradientMismatch(Check):
     error: float = 1e-3  # relative, on which the step sizes agree; right gradients come to 1e-6
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        functions = [f for f in rows(data.get("functions")) if self._wrong(f)]
-        judged = [f for f in functions if not f.get("meant")]
-        wrong = [w for w in rows(data.get("wrong")) if self._wrong(w)]
+        found = run.outcome(GradientMismatchFact) or GradientMismatchFact()
+        functions = [f for f in found.functions if self._wrong(f)]
+        judged = [f for f in functions if not f.meant]
+        wrong = [w for w in found.wrong if self._wrong(w)]
         for function in judged:
             yield self._function(run, function, wrong)
-        if not functions and not rows(data.get("stops")):
+        if not functions and not found.stops:
             for parameter in wrong[:1]:
                 yield self._parameter(run, parameter, wrong)
 
-    def _wrong(self, data: Mapping[str, Any]) -> bool:
-        return data.get("verdict") == WRONG and number(data.get("error")) > self.error
+    def _wrong(self, compared: DerivativeComparison) -> bool:
+        return compared.verdict == WRONG and compared.error > self.error
 
-    def _function(self, run: RunView, data: Mapping[str, Any], wrong: list[Mapping[str, Any]]) -> Finding:
-        name = text(data.get("name")) or "a Function"
-        site = site_at(data.get("place"))
+    def _function(self, run: RunView, function: FunctionGradient, wrong: list[ParameterGradient]) -> Finding:
+        name = function.name or "a Function"
+        site = function.place.site
         used = f" It is used in {run.module_name(site)}." if site.module else ""
         return self.finding(
             Severity.ERROR,
@@ -79,15 +81,15 @@ class GradientMismatch(Check):
             site=Site(site.module, name, site.file, site.line, root=site.root),
             step=0,
             evidence=[
-                Evidence(f"in a random direction, {_numbers(data)}.{used}"),
+                Evidence(f"in a random direction, {_numbers(function)}.{used}"),
                 *(Evidence(f"the gradient of {_full(w)} is wrong too: {_numbers(w)}") for w in wrong[:3]),
             ],
         )
 
-    def _parameter(self, run: RunView, data: Mapping[str, Any], wrong: list[Mapping[str, Any]]) -> Finding:
-        site = Site(
-            module=text(data.get("module")), root=text(data.get("root")), param=text(data.get("param"))
-        )
+    def _parameter(
+        self, run: RunView, parameter: ParameterGradient, wrong: list[ParameterGradient]
+    ) -> Finding:
+        site = Site(module=parameter.module, root=parameter.root, param=parameter.param)
         return self.finding(
             Severity.ERROR,
             message=f"backward() does not give the gradient of the loss for {run.name(site)}",
@@ -100,21 +102,22 @@ class GradientMismatch(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name) or {}
-        if not any(map(self._wrong, rows(data.get("wrong")))):
+        found = run.outcome(GradientMismatchFact)
+        if found is None or not any(map(self._wrong, found.wrong)):
             return None
-        meant = [f for f in rows(data.get("functions")) if self._wrong(f)]
+        meant = [f for f in found.functions if self._wrong(f)]
         if meant:
-            return f"{meant[0].get('name')} has a custom gradient: {meant[0].get('meant')}"
-        stop = rows(data.get("stops"))[0]
-        where = f" ({named(run, site_at(stop))}, line {stop.get('line')})" if stop.get("line") else ""
-        return f"the step stops gradients itself: {stop.get('what')}{where}"
+            return f"{meant[0].name} has a custom gradient: {meant[0].meant}"
+        if not found.stops:
+            return None
+        stop = found.stops[0]
+        where = f" (line {stop.line})" if stop.line else ""
+        return f"the step stops gradients itself: {stop.what}{where}"
 
 
-def _numbers(data: Mapping[str, Any]) -> str:
-    told, found = number(data.get("autograd")), number(data.get("finite"))
-    return f"backward() gives a slope of {told:.4g}, finite differences {found:.4g}"
+def _numbers(compared: DerivativeComparison) -> str:
+    return f"backward() gives a slope of {compared.autograd:.4g}, finite differences {compared.finite:.4g}"
 
 
-def _full(data: Mapping[str, Any]) -> str:
-    return ".".join(str(data.get(key)) for key in ("module", "param") if data.get(key))
+def _full(parameter: ParameterGradient) -> str:
+    return ".".join(name for name in (parameter.module, parameter.param) if name)

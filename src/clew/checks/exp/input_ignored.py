@@ -25,16 +25,15 @@ of fewer than eight samples, are not checked either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
-from clew.checks.evidence.recorded_facts import flag, rows
+from clew.checks.evidence.experiment_outcome import curve
 from clew.checks.run_view import RunView
-from clew.records.facts.network_experiment_facts import InputIgnoredFact
+from clew.records.facts.network_experiment_facts import InputIgnoredFact, SwappedTraining
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -52,11 +51,10 @@ class InputIgnored(Check):
     noise: float = 3.0  # how many times larger than the spread over draws this gain must be
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        tries = rows(data.get("tries"))
-        if not tries or any(self._gains(t) for t in tries):
+        found = run.outcome(InputIgnoredFact)
+        if found is None or not found.tries or any(map(self._gains, found.tries)):
             return
-        reason = self._reason(tries)
+        reason = self._reason(found.tries)
         if reason is None:
             return
         message, sure = reason
@@ -65,73 +63,63 @@ class InputIgnored(Check):
             message=message,
             fix="print what the model gets and follow it to the output: the wrong variable, zeros, a "
             "cast to integers, one scaling too many",
-            site=place(data),
+            site=found.line.site,
             step=0,
-            evidence=[*curve(run, self.name), *(Evidence(_losses(t)) for t in tries)],
+            evidence=[*curve(run, self.name), *(Evidence(_losses(t)) for t in found.tries)],
             confidence="certain" if sure else "likely",
         )
 
-    def _reason(self, tries: list[Mapping[str, Any]]) -> tuple[str, bool] | None:
-        if all(flag(t.get("alike")) for t in tries):
+    def _reason(self, tries: Sequence[SwappedTraining]) -> tuple[str, bool] | None:
+        if all(t.alike for t in tries):
             return "the model gets the same input for every sample", True
-        given, data = _largest(tries, "given"), _largest(tries, "data")
+        given, data = _largest(t.given for t in tries), _largest(t.data for t in tries)
         if given is not None and given <= self.nothing:
             return "the model's output does not depend on its input", True
         if data is not None and data <= self.nothing:
             return "the output stays the same for any input", True
-        if given is not None and given <= self.hardly and all(self._tried(t) for t in tries):
+        if given is not None and given <= self.hardly and all(t.steps for t in tries):
             return (
                 f"the model hardly uses its input: other inputs change the output by {given:.1%}, and "
                 "the loss is as good with the inputs of other samples as with the right ones"
             ), False
         return None
 
-    def _gains(self, attempt: Mapping[str, Any]) -> bool:
+    def _gains(self, training: SwappedTraining) -> bool:
         """Whether the loss is lower with the right inputs."""
-        look = attempt.get("last")
-        if not isinstance(look, Mapping):
-            return False
-        real, before = numbers(look.get("real")), numbers(attempt.get("first"))
-        worse = max((numbers(look.get(k)) for k in ("others", "noise")), key=_mean)
-        margin = max(
-            self.gain * max(abs(_mean(real)), abs(_mean(before))), self.noise * _spread(real + worse)
-        )
+        real = training.last.real
+        worse = max((training.last.others, training.last.noise), key=_mean)
+        size = max(abs(_mean(real)), abs(_mean(training.first)))
+        margin = max(self.gain * size, self.noise * _spread(real + worse))
         return _mean(worse) - _mean(real) > margin
 
-    def _tried(self, attempt: Mapping[str, Any]) -> bool:
-        return number(attempt.get("steps")) > 0
-
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name) or {}
-        tries = rows(data.get("tries"))
-        if tries and not any(self._gains(t) for t in tries):
-            steps = int(sum(number(t.get("steps")) for t in tries))
+        found = run.outcome(InputIgnoredFact)
+        if found and found.tries and not any(map(self._gains, found.tries)):
+            steps = sum(t.steps for t in found.tries)
             return f"in {steps} steps nothing was learned from the inputs: see cannot-overfit-batch"
         return None
 
 
-def _largest(tries: list[Mapping[str, Any]], key: str) -> float | None:
-    found = [number(t.get(key)) for t in tries if t.get(key) is not None]
-    return max(found) if found and all(v == v for v in found) else None
+def _largest(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return max(known) if known and not any(map(math.isnan, known)) else None
 
 
-def _mean(values: list[float]) -> float:
-    return fmean(values) if values else float("nan")
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else math.nan
 
 
-def _spread(values: list[float]) -> float:
+def _spread(values: Sequence[float]) -> float:
     """Half the larger range of the two groups of draws; zero if the model has no noise."""
     half = len(values) // 2
     groups = [g for g in (values[:half], values[half:]) if g]
     return max((max(g) - min(g) for g in groups), default=0.0) / 2
 
 
-def _losses(attempt: Mapping[str, Any]) -> str:
-    look = attempt.get("last")
-    read = look if isinstance(look, Mapping) else {}
-    real, others, noise = (_mean(numbers(read.get(k))) for k in ("real", "others", "noise"))
-    steps = number(attempt.get("steps"))
+def _losses(training: SwappedTraining) -> str:
+    last = training.last
+    real, others, noise = map(_mean, (last.real, last.others, last.noise))
     return (
-        f"{attempt.get('optimizer')}, {steps:.0f} steps: loss {real:.4g}; {others:.4g} with the inputs of "
+        f"{training.optimizer}, {training.steps} steps: loss {real:.4g}; {others:.4g} with the inputs of "
         f"other samples, {noise:.4g} with random inputs"
     )

@@ -27,13 +27,11 @@ not checked, nor data that simple learners can't predict.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
-from clew.checks.evidence.recorded_facts import rows
+from clew.checks.evidence.experiment_outcome import curve, why_not
 from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, place_of, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -87,60 +85,51 @@ class LabelNoise(Check):
 
     def _tried(self, run: RunView) -> Iterator[Finding]:
         """What the experiment says."""
-        data = run.experiment(self.name)
-        if data is None or self._is_weak(data) or not self._is_noisy(data):
+        found = run.outcome(LabelNoiseFact)
+        if found is None or self._is_weak(found) or not self._is_noisy(found):
             return
-        share = _share(data)
-        samples, count = number(data.get("samples")), number(data.get("suspect_count"))
         yield self.finding(
             Severity.WARNING,
-            message=f"about {share:.0%} of the labels look wrong: {count:.0f} of {samples:.0f} samples look "
-            "like another class than they are labelled with",
+            message=f"about {_share(found):.0%} of the labels look wrong: {found.suspect_count} of "
+            f"{found.samples} samples look like another class than they are labelled with",
             fix="look at the samples shown, then correct or drop them: Subset(dataset, kept)",
-            site=place(data),
+            site=found.line.site,
             step=0,
-            evidence=[*curve(run, self.name), *_evidence(data)],
+            evidence=[*curve(run, self.name), *_evidence(found)],
         )
 
-    def _is_noisy(self, data: Mapping[str, Any]) -> bool:
-        share, judged = _share(data), number(data.get("judged"))
+    def _is_noisy(self, found: LabelNoiseFact) -> bool:
+        share = _share(found)
         if not share >= self.rate:
             return False
-        error = math.sqrt(share * (1 - share) / judged)
+        error = math.sqrt(share * (1 - share) / found.judged)
         return share - self.errors * error >= self.rate / 2
 
-    def _is_weak(self, data: Mapping[str, Any]) -> bool:
-        gain = number(data.get("accuracy")) - number(data.get("chance"))
-        return not gain >= self.above or not number(data.get("clear")) >= self.clear
+    def _is_weak(self, found: LabelNoiseFact) -> bool:
+        return not found.accuracy - found.chance >= self.above or not found.clear >= self.clear
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name)
-        if data is not None and self._is_weak(data):
+        found = run.outcome(LabelNoiseFact)
+        if found is not None and self._is_weak(found):
             return (
-                f"a simple learner is right on {number(data.get('accuracy')):.0%} of the samples and "
-                "confident "
-                f"about {number(data.get('clear')):.0%}: too little to tell wrong labels from hard samples"
+                f"a simple learner is right on {found.accuracy:.0%} of the samples and confident about "
+                f"{found.clear:.0%}: too little to tell wrong labels from hard samples"
             )
         return why_not(run, self.name)
 
 
-def _share(data: Mapping[str, Any]) -> float:
-    judged = number(data.get("judged"))
-    return number(data.get("wrong")) / judged if judged > 0 else math.nan
+def _share(found: LabelNoiseFact) -> float:
+    return found.wrong / found.judged if found.judged > 0 else math.nan
 
 
-def _evidence(data: Mapping[str, Any]) -> Iterator[Evidence]:
+def _evidence(found: LabelNoiseFact) -> Iterator[Evidence]:
     yield Evidence(
-        f"of the {number(data.get('judged')):.0f} samples that the learners are most confident about, "
-        f"{number(data.get('wrong')):.0f} have a different label"
+        f"of the {found.judged} samples that the learners are most confident about, {found.wrong} have a "
+        "different label"
     )
-    pairs = data.get("pairs")
-    told = [
-        f"{p[2]} labelled {p[0]} look like {p[1]}" for p in pairs or () if isinstance(p, list) and len(p) == 3
-    ]
+    told = [f"{p.samples} labelled {p.given} look like {p.suggested}" for p in found.pairs]
     if told:
         yield Evidence("; ".join(told[:3]))
-    suspects = [s for s in rows(data.get("suspects")) if s.get("index") is not None]
-    if suspects:
-        names = [f"{s.get('index')} ({s.get('given')} → {s.get('suggested')})" for s in suspects]
+    names = [f"{s.index} ({s.given} → {s.suggested})" for s in found.suspects if s.index is not None]
+    if names:
         yield Evidence(f"suspects by index in the dataset: {listed(names, 12)}")

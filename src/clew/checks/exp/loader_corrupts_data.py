@@ -26,15 +26,12 @@ is out of scope. Datasets that can't be copied or read by index are not checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number, place
-from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
-from clew.records.facts.data_experiment_facts import LoaderCorruptsDataFact
+from clew.records.facts.data_experiment_facts import DeliveredField, LoaderCorruptsDataFact
 from clew.records.finding import Evidence, Finding, Severity
 
 _FIXES = {
@@ -58,38 +55,34 @@ class LoaderCorruptsData(Check):
     share: float = 0.75  # of the batches compared; a single one may contain samples that are alike
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        for field in rows(data.get("fields")):
-            relation = text(field.get("relation")) or ""
-            if relation not in _FIXES:
-                continue
-            if number(field.get("batches")) < self.share * number(field.get("of")):
+        found = run.outcome(LoaderCorruptsDataFact)
+        if found is None:
+            return
+        for field in found.fields:
+            if field.relation not in _FIXES or field.batches < self.share * field.of:
                 continue
             yield self.finding(
                 Severity.ERROR,
                 message=f"{_named(field)} {_words(field)}",
-                fix=_FIXES[relation],
-                site=place(data),
+                fix=_FIXES[field.relation],
+                site=found.line.site,
                 step=0,
                 evidence=Evidence(
-                    f"{number(field.get('batches')):.0f} of {number(field.get('of')):.0f} batches made by "
-                    f"{data.get('collate')} from {data.get('dataset')} are affected; "
-                    f"{number(data.get('samples')):.0f} samples were read both ways"
+                    f"{field.batches} of {field.of} batches made by {found.collate} from {found.dataset} are "
+                    f"affected; {found.samples} samples were read both ways"
                 ),
             )
 
 
-def _named(field: Mapping[str, Any]) -> str:
-    name = str(field.get("name"))
-    return f"field {name} of the samples" if name.isdigit() else f"{name!r}"
+def _named(field: DeliveredField) -> str:
+    return f"field {field.name} of the samples" if field.name.isdigit() else f"{field.name!r}"
 
 
-def _words(field: Mapping[str, Any]) -> str:
-    detail = text(field.get("detail")) or ""
+def _words(field: DeliveredField) -> str:
     return {
-        "cut off": f"loses values in the loader: they are cast to {detail or 'a smaller type'}",
+        "cut off": f"loses values in the loader: they are cast to {field.detail or 'a smaller type'}",
         "repeated": "is the same for every sample of a batch, though the dataset's samples differ",
         "mixed": "is mixed up across samples in the loader: rows contain values of several samples",
-        "swapped": f"has the values of {detail!r} when it comes from the loader",
-        "missing": f"is returned for only {detail} of the samples of a batch",
-    }[str(field.get("relation"))]
+        "swapped": f"has the values of {field.detail!r} when it comes from the loader",
+        "missing": f"is returned for only {field.detail} of the samples of a batch",
+    }[field.relation]

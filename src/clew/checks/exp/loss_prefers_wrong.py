@@ -25,12 +25,11 @@ is attributed to that and not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, site_at
+from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.run_view import RunView
 from clew.records.facts.network_experiment_facts import LossPrefersWrongFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -50,9 +49,11 @@ class LossPrefersWrong(Check):
     bound: float = -20.0  # a loss this far below zero, still falling as fast as the prediction grows
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        told = self._values(data) if data.get("task") == "values" else self._answers(data)
-        told = told or self._endless(data) or self._gradient(data)
+        found = run.outcome(LossPrefersWrongFact)
+        if found is None:
+            return
+        told = self._values(found) if found.task == "values" else self._answers(found)
+        told = told or self._endless(found) or self._gradient(found)
         if told is None:
             return
         message, fix = told
@@ -60,41 +61,38 @@ class LossPrefersWrong(Check):
             Severity.ERROR,
             message=message,
             fix=fix,
-            site=site_at(data.get("place")),
+            site=found.place.site,
             step=0,
-            evidence=[Evidence(_sentence(data)), *curve(run, self.name)],
+            evidence=[Evidence(_sentence(found)), *curve(run, self.name)],
         )
 
-    def _answers(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
-        right, wrong = number(data.get("right")), number(data.get("wrong"))
+    def _answers(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
+        right, wrong = found.right, number(found.wrong)
         if right - wrong > self.margin * (abs(right) + abs(wrong)):
             return "the loss is lower for wrong answers than for right ones", _FLIP
         return None
 
-    def _values(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
-        right, y = number(data.get("right")), numbers(data.get("y"))
-        others = [v for x, v in zip(numbers(data.get("x")), y, strict=False) if x != 1.0]
+    def _values(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
+        right = found.right
+        others = [v for x, v in zip(found.x, found.y, strict=False) if x != 1.0]
         if others and right > max(others) and right - min(others) > self.margin * abs(right):
             return "the loss is highest where the prediction is right", _FLIP
-        if (
-            number(data.get("mirrored")) <= self.mirrored * right
-            and min(others, default=0.0) > 0
-            and right > 0
-        ):
+        mirrored = number(found.mirrored)
+        if mirrored <= self.mirrored * right and min(others, default=0.0) > 0 and right > 0:
             return "the loss is lowest where the prediction is the negative of the target", _SIGN
         return None
 
-    def _endless(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
+    def _endless(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
         """Ten times as far from the target, about ten times as low."""
-        far = numbers(data.get("far"))
+        far = found.far
         if len(far) != 2 or not far[1] < self.bound or not far[1] < 5 * far[0] < 0:
             return None
         return f"the loss falls without bound: {far[1]:.3g} for a prediction far beyond the target", _BOUND
 
-    def _gradient(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
+    def _gradient(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
         """Both finite differences agree, and autograd gives the opposite sign."""
-        slope, coarse, told = (number(data.get(key)) for key in ("slope", "coarse_slope", "autograd_slope"))
-        size = self.margin * max(abs(number(data.get("start"))), 1e-12)
+        slope, coarse, told = found.slope, found.coarse_slope, found.autograd_slope
+        size = self.margin * max(abs(found.start), 1e-12)
         clear = min(abs(slope), abs(told)) > size and abs(slope - coarse) < 0.2 * abs(slope)
         if clear and slope * told < 0:
             return (
@@ -110,8 +108,8 @@ _BOUND = "bound it below: a square or an absolute value of the difference, log_s
 _GRADIENT = "look at what is detached or written by hand between the prediction and the loss"
 
 
-def _sentence(data: Mapping[str, Any]) -> str:
-    right, start = number(data.get("right")), number(data.get("start"))
-    if data.get("task") == "values":
+def _sentence(found: LossPrefersWrongFact) -> str:
+    right, start = found.right, found.start
+    if found.task == "values":
         return f"the loss is {start:.4g} at the prediction and {right:.4g} at the target itself"
-    return f"the loss is {right:.4g} for right answers and {number(data.get('wrong')):.4g} for wrong ones"
+    return f"the loss is {right:.4g} for right answers and {number(found.wrong):.4g} for wrong ones"

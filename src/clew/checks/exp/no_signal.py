@@ -28,16 +28,15 @@ not checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
-from clew.checks.evidence.recorded_facts import rows
+from clew.checks.evidence.experiment_outcome import curve
 from clew.checks.run_view import RunView
-from clew.records.facts.data_experiment_facts import NoSignalFact
+from clew.records.facts.data_experiment_facts import LearnerScore, ModelSignal, NoSignalFact, PermutedLosses
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -64,46 +63,32 @@ class NoSignal(Check):
     samples: int = 200  # samples; fewer leave room for a weak signal
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        if number(data.get("samples")) < self.samples or self._learned(data):
+        found = run.outcome(NoSignalFact)
+        if found is None or found.samples < self.samples or self._learned(found):
             return
-        model = data.get("model")
-        if not isinstance(model, Mapping) or self._gain(model, "held_out") >= self.held_out:
-            return
-        if self._gain(model, "trained") < self.by_heart:
+        model = found.model
+        if model is None or _gain(model.held_out) >= self.held_out or _gain(model.trained) < self.by_heart:
             return
         yield self.finding(
             Severity.WARNING,
-            message=f"nothing in the inputs of {number(data.get('samples')):.0f} samples predicts their "
-            "labels: "
-            "simple learners do no better than with the labels shuffled, and neither does the model on "
-            "samples it has not seen",
+            message=f"nothing in the inputs of {found.samples} samples predicts their labels: simple "
+            "learners do no better than with the labels shuffled, and neither does the model on samples it "
+            "has not seen",
             fix="look at samples with their labels: were they shuffled separately, or joined on the "
             "wrong column?",
-            site=place(data),
+            site=found.line.site,
             step=0,
-            evidence=[*curve(run, self.name), *_evidence(data, model)],
+            evidence=[*curve(run, self.name), *_evidence(found.scores, model)],
         )
 
-    def _learned(self, data: Mapping[str, Any]) -> bool:
-        found = [number(s.get("deviations")) for s in rows(data.get("scores"))]
-        return not found or max(found) >= self.deviations
-
-    def _gain(self, model: Mapping[str, Any], key: str) -> float:
-        """How far the real loss lies below that of permuted labels, in their standard deviations."""
-        found = model.get(key)
-        read = found if isinstance(found, Mapping) else {}
-        real, permuted = number(read.get("real")), numbers(read.get("permuted"))
-        if not permuted:
-            return float("nan")
-        return (fmean(permuted) - real) / max(pstdev(permuted), 1e-12)
+    def _learned(self, found: NoSignalFact) -> bool:
+        return not found.scores or max(s.deviations for s in found.scores) >= self.deviations
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name)
-        if data is None or self._learned(data):
+        found = run.outcome(NoSignalFact)
+        if found is None or self._learned(found):
             return None
-        model = data.get("model")
-        if isinstance(model, Mapping) and self._gain(model, "held_out") >= self.held_out:
+        if found.model is not None and _gain(found.model.held_out) >= self.held_out:
             return None
         return (
             "simple learners found nothing, but they may be too weak, and the model has not learned "
@@ -111,21 +96,23 @@ class NoSignal(Check):
         )
 
 
-def _evidence(data: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[Evidence]:
-    for score in rows(data.get("scores")):
-        permuted = numbers(score.get("permuted"))
-        if permuted:
+def _gain(losses: PermutedLosses) -> float:
+    """How far the real loss lies below that of permuted labels, in their standard deviations."""
+    if not losses.permuted:
+        return math.nan
+    return (fmean(losses.permuted) - losses.real) / max(pstdev(losses.permuted), 1e-12)
+
+
+def _evidence(scores: Sequence[LearnerScore], model: ModelSignal) -> Iterator[Evidence]:
+    for score in scores:
+        if score.permuted:
             yield Evidence(
-                f"{score.get('learner')} learner: correlation {number(score.get('real')):.3f}; with permuted "
-                f"labels {min(permuted):.3f} to {max(permuted):.3f}"
+                f"{score.learner} learner: correlation {score.real:.3f}; with permuted labels "
+                f"{min(score.permuted):.3f} to {max(score.permuted):.3f}"
             )
-    for key, words in (("trained", "training samples"), ("held_out", "unseen samples")):
-        found = model.get(key)
-        read = found if isinstance(found, Mapping) else {}
-        permuted = numbers(read.get("permuted"))
-        if permuted:
+    for losses, words in ((model.trained, "training samples"), (model.held_out, "unseen samples")):
+        if losses.permuted:
             yield Evidence(
-                f"the model after {number(model.get('steps')):.0f} steps, {words}: loss "
-                f"{number(read.get('real')):.3g}; {min(permuted):.3g} to {max(permuted):.3g} with "
-                "permuted labels"
+                f"the model after {model.steps} steps, {words}: loss {losses.real:.3g}; "
+                f"{min(losses.permuted):.3g} to {max(losses.permuted):.3g} with permuted labels"
             )

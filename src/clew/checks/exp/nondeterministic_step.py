@@ -24,18 +24,17 @@ Tiny differences are normal on GPUs, where the order of sums varies: they are on
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named, number, numbers, site_at
-from clew.checks.evidence.recorded_facts import names
+from clew.checks.evidence.experiment_outcome import named
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import NO_PLACE
 from clew.records.facts.network_experiment_facts import NondeterministicStepFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -47,39 +46,39 @@ class NondeterministicStep(Check):
     relative: float = 1e-5  # difference of the losses; another order of sums makes less in single precision
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        if data.get("kind") in (None, "same"):
+        found = run.outcome(NondeterministicStepFact)
+        if found is None or found.kind == "same":
             return
-        message, fix, severity = self._told(run, data)
-        first, second, *_ = (*numbers(data.get("losses")), math.nan, math.nan)
-        what = "the loss" if data.get("whole") is not False else "the mean of the model's output"
+        site = (found.place or NO_PLACE).site
+        message, fix, severity = self._told(run, found, site)
+        first, second = found.losses
+        what = "the loss" if found.whole else "the mean of the model's output"
         yield self.finding(
             severity,
             message=message,
             fix=fix,
-            site=site_at(data.get("place")),
+            site=site,
             step=0,
             evidence=Evidence(f"{what} is {first:.9g} and then {second:.9g}"),
             confidence="certain" if severity is Severity.WARNING else "possible",
         )
 
-    def _told(self, run: RunView, data: Mapping[str, Any]) -> tuple[str, str, Severity]:
-        site = site_at(data.get("place"))
+    def _told(self, run: RunView, found: NondeterministicStepFact, site: Site) -> tuple[str, str, Severity]:
         where = f"{named(run, site)} gives a different result" if site.op else "the gradients differ"
-        if data.get("kind") == "generator":
-            owned = listed(names(data.get("generators")))
+        if found.kind == "generator":
+            owned = listed(found.generators)
             return (
                 f"the step uses its own random generator ({owned}), which torch.manual_seed does not control",
                 "use torch's generator, or seed this one and save its state with checkpoints",
                 Severity.ADVICE,
             )
-        if data.get("kind") == "kept":
+        if found.kind == "kept":
             return (
                 f"the same step differs the second time: {where}; some state is kept in an attribute",
                 'self.register_buffer("state", …)  # if it should be kept: checkpoints then contain it',
                 Severity.ADVICE,
             )
-        large = number(data.get("relative")) > self.relative
+        large = found.relative > self.relative
         return (
             f"the same step from the same state and seeds gives different numbers: {where}",
             "use generators that a seed controls: torch.randn_like(x), not np.random.default_rng()",

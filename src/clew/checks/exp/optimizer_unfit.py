@@ -31,9 +31,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers
+from clew.checks.evidence.experiment_outcome import curve
 from clew.checks.evidence.learning_rate_evidence import where
-from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
 from clew.records.facts.learning_experiment_facts import OptimizerUnfitFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -53,26 +52,24 @@ class OptimizerUnfit(Check):
     moved: float = 0.1  # share of its start by which the loss must fall with the other one
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        tried = rows(data.get("rows"))
-        if len(tried) != 2:
+        found = run.outcome(OptimizerUnfitFact)
+        if found is None or len(found.rows) != 2:
             return
-        own, other = (numbers(row.get("gains")) for row in tried)
-        start = number(data.get("start"))
+        (own, other), start = (row.gains for row in found.rows), found.start
         if min(len(own), len(other)) < self.seeds or not min(other) > self.moved * abs(start):
             return
         share = max(own) / min(other)
         if share > self.behind:
             return
-        names = [f"{row.get('name')} at {number(row.get('rate')):.2g}" for row in tried]
+        names = [f"{row.name} at {row.rate:.2g}" for row in found.rows]
         ended, better = (start - median(gains) for gains in (own, other))
-        kind, rate = tried[1].get("name"), number(tried[1].get("rate"))
+        better_one = found.rows[1]
         yield self.finding(
             Severity.WARNING if share < self.hardly else Severity.ADVICE,
-            message=f"{tried[0].get('name')} does not suit this network: {data.get('steps')} steps take the "
+            message=f"{found.rows[0].name} does not suit this network: {found.steps} steps take the "
             f"loss from {start:.3g} to {ended:.3g} at its best rate, and to {better:.3g} with {names[1]}",
-            fix=f"torch.optim.{kind}(model.parameters(), lr={rate:.2g})",
-            site=where(run, self.name),
+            fix=f"torch.optim.{better_one.name}(model.parameters(), lr={better_one.rate:.2g})",
+            site=where(run, found.line),
             step=0,
             evidence=[
                 *curve(run, self.name, 0, f"loss with {names[0]}, its best rate"),

@@ -28,15 +28,13 @@ Autoencoders and language models, whose input is their target, are not checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place
-from clew.checks.evidence.recorded_facts import flag, rows, text
+from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.run_view import RunView
-from clew.records.facts.learning_experiment_facts import ToyTaskFailedFact
+from clew.records.facts.learning_experiment_facts import ToyRung, ToyTaskFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 
 FIXES = {
@@ -57,48 +55,42 @@ class ToyTaskFailed(Check):
     wrong: float = 0.75  # share of right answers that guessing may reach on so few samples
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        rungs = rows(data.get("rungs"))
-        bad = next((rung for rung in rungs if self._failed(rung)), None)
-        if bad is None:
+        found = run.outcome(ToyTaskFailedFact)
+        bad = next((rung for rung in found.rungs if self._failed(rung)), None) if found else None
+        if found is None or bad is None:
             return
-        name, words = text(bad.get("name")) or "", text(bad.get("words")) or "learn a toy task"
         yield self.finding(
-            Severity.ERROR if name in FIXES else Severity.WARNING,  # it may ignore a rule on purpose
-            message=f"the network can't learn to {words}: the loss goes from "
-            f"{number(bad.get('start')):.3g} to "
-            f"{number(bad.get('end')):.3g} at best{_possible(bad)}",
-            fix=FIXES.get(name, "check what the first layers discard"),
-            site=place(data),
+            Severity.ERROR if bad.name in FIXES else Severity.WARNING,  # it may ignore a rule on purpose
+            message=f"the network can't learn to {bad.words}: the loss goes from "
+            f"{bad.start:.3g} to {bad.end:.3g} at best{_possible(bad)}",
+            fix=FIXES.get(bad.name, "check what the first layers discard"),
+            site=found.line.site,
             step=0,
             evidence=[
                 *curve(run, self.name),
-                *(Evidence(f"{r.get('words')}: {_told(r)}") for r in rungs),
+                *(Evidence(f"{r.words}: {_told(r)}") for r in found.rungs),
             ],
         )
 
-    def _failed(self, rung: Mapping[str, Any]) -> bool:
-        left, right = number(rung.get("remaining")), number(rung.get("accuracy"))
-        if not math.isfinite(number(rung.get("start"))):
+    def _failed(self, rung: ToyRung) -> bool:
+        if not math.isfinite(rung.start):
             return False  # a loss without a value says nothing about learning
-        return not flag(rung.get("taken")) and left > self.failed and not right > self.wrong
+        right = number(rung.accuracy)
+        return not rung.taken and rung.remaining > self.failed and not right > self.wrong
 
     def unjudged(self, run: RunView) -> str | None:
-        data = run.experiment(self.name) or {}
-        rungs = rows(data.get("rungs"))
-        unclear = [r for r in rungs if not flag(r.get("taken"))]
-        if unclear:
-            return f"the network learned only partly to {unclear[0].get('words')}"
-        return None
+        found = run.outcome(ToyTaskFailedFact)
+        unclear = [rung for rung in found.rungs if not rung.taken] if found else []
+        return f"the network learned only partly to {unclear[0].words}" if unclear else None
 
 
-def _possible(rung: Mapping[str, Any]) -> str:
-    floor = number(rung.get("floor"))
+def _possible(rung: ToyRung) -> str:
+    floor = number(rung.floor)
     return "" if math.isnan(floor) else f", where {floor:.3g} is possible"
 
 
-def _told(rung: Mapping[str, Any]) -> str:
-    verdict = "learned" if flag(rung.get("taken")) else "not learned"
-    right = number(rung.get("accuracy"))
+def _told(rung: ToyRung) -> str:
+    verdict = "learned" if rung.taken else "not learned"
+    right = number(rung.accuracy)
     share = "" if math.isnan(right) else f", {right:.0%} right"
-    return f"{verdict}, loss {number(rung.get('end')):.3g} after {rung.get('steps')} steps{share}"
+    return f"{verdict}, loss {rung.end:.3g} after {rung.steps} steps{share}"

@@ -34,9 +34,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, why_not
 from clew.checks.evidence.loop_facts import graphs
-from clew.checks.evidence.recorded_facts import rows
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed, too_few
@@ -71,11 +70,12 @@ class BatchSizeUnfit(Check):
         yield from self._by_noise(run)
 
     def _by_noise(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        points = rows(data.get("points"))
-        size, least = number(data.get("batch")), min((number(p.get("least")) for p in points), default=0.0)
-        most = max((number(p.get("most")) for p in points), default=math.inf)
-        if not size >= 1 or len(points) < 2 or math.isnan(least + most):
+        found = run.outcome(BatchSizeUnfitFact)
+        if found is None or found.batch < 1 or len(found.points) < 2:
+            return
+        size, points = found.batch, found.points
+        least, most = min(p.least for p in points), max(p.most for p in points)
+        if math.isnan(least + most):
             return
         if least > self.noisy * size:
             words = (
@@ -91,15 +91,12 @@ class BatchSizeUnfit(Check):
             fix = f"batch_size={2 ** math.ceil(math.log2(max(10 * most, 64))):.0f}, and more steps"
         else:
             return
-        told = (
-            f"gradients of {data.get('compared')} batches were compared {len(points)} times in a "
-            "short training"
-        )
+        told = f"gradients of {found.compared} batches were compared {len(points)} times in a short training"
         yield self.finding(
             Severity.ADVICE,
             message=words,
             fix=fix,
-            site=place(data),
+            site=found.line.site,
             step=0,
             evidence=[*curve(run, self.name), Evidence(told)],
             confidence="possible",

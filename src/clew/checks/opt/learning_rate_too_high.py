@@ -90,7 +90,7 @@ class LearningRateTooHigh(Check):
     trial: LowerRateTrial = field(default_factory=LowerRateTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        trial = self.trial.shown(run, self.name)
+        trial = self.trial.shown(run)
         if trial is not None:
             yield self._tried(run, trial)
             return
@@ -125,15 +125,16 @@ class LearningRateTooHigh(Check):
         return self.updates.never(weight_updates(run))
 
     def _tried(self, run: RunView, trial: RateTrial) -> Finding:
-        ended, lower = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
+        own, other, start = trial.own, trial.other, trial.found.start
+        ended, lower = (start - median(row.gains) for row in (own, other))
         return self.finding(
             Severity.WARNING,
-            message=f"learning rate {trial.rate:.3g} is too high: on a snapshot, {trial.steps} steps take "
-            f"the loss from {trial.start:.3g} to {ended:.3g}, and to {lower:.3g} at {trial.other:.2g}",
-            fix=f"lr={trial.other:.1g}  # instead of {trial.rate:.3g}",
-            site=where(run, self.name),
+            message=f"learning rate {own.rate:.3g} is too high: on a snapshot, {trial.found.steps} steps "
+            f"take the loss from {start:.3g} to {ended:.3g}, and to {lower:.3g} at {other.rate:.2g}",
+            fix=f"lr={other.rate:.1g}  # instead of {own.rate:.3g}",
+            site=where(run, trial.found.line),
             step=0,
-            evidence=trial.evidence(run),
+            evidence=trial.evidence(run, self.name),
         )
 
     def _leapt(self, run: RunView, leap: Leap, loss: Series) -> Finding:
@@ -185,8 +186,8 @@ class LearningRateTooHigh(Check):
         return f"the loss went from {start:.3g}{via} to {end:.3g} in {loss.span} steps"
 
     def unjudged(self, run: RunView) -> str | None:
-        trial = self.trial.read(run, self.name)
-        if trial is not None and trial.warms_up:
+        trial = self.trial.read(run)
+        if trial is not None and trial.found.warms_up:
             return "a schedule warms up to this learning rate, the experiment uses it from the first step on"
         if run.has(LearningRateTooHighFact):
             return why_not(run, self.name)

@@ -78,23 +78,23 @@ class LearningRateTooLow(Check):
     trial: HigherRateTrial = field(default_factory=HigherRateTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        trial = None if pretrained(run) else self.trial.shown(run, self.name)
+        trial = None if pretrained(run) else self.trial.shown(run)
         if trial is not None:
             yield self._tried(run, trial)
         else:
             yield from self._watched(run)
 
     def _tried(self, run: RunView, trial: RateTrial) -> Finding:
-        ended, higher = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
+        own, other, start = trial.own, trial.other, trial.found.start
+        ended, higher = (start - median(row.gains) for row in (own, other))
         return self.finding(
             Severity.WARNING,
-            message=f"learning rate {trial.rate:.3g} is too low: on a snapshot, {trial.steps} steps take the "
-            f"loss from {trial.start:.4g} to {ended:.4g}, and to {higher:.3g} at {trial.other:.2g}",
-            fix=f"lr={trial.other / 10:.1g}  # instead of {trial.rate:.3g}; a tenth of the fastest rate "
-            "is safe",
-            site=where(run, self.name),
+            message=f"learning rate {own.rate:.3g} is too low: on a snapshot, {trial.found.steps} steps take "
+            f"the loss from {start:.4g} to {ended:.4g}, and to {higher:.3g} at {other.rate:.2g}",
+            fix=f"lr={other.rate / 10:.1g}  # instead of {own.rate:.3g}; a tenth of the fastest rate is safe",
+            site=where(run, trial.found.line),
             step=0,
-            evidence=trial.evidence(run),
+            evidence=trial.evidence(run, self.name),
         )
 
     def _watched(self, run: RunView) -> Iterator[Finding]:
@@ -140,10 +140,10 @@ class LearningRateTooLow(Check):
         return False
 
     def unjudged(self, run: RunView) -> str | None:
-        trial = self.trial.read(run, self.name)
+        trial = self.trial.read(run)
         if trial is not None and trial.bottomless:
             return "the loss falls below zero, so its lowest value is unknown"
-        if run.experiment(self.name) is not None and pretrained(run):
+        if run.outcome(LearningRateTooLowFact) is not None and pretrained(run):
             return "the weights were loaded: a low rate may be intended"
         if run.has(LearningRateTooLowFact):
             return why_not(run, self.name)

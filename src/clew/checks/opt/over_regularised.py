@@ -32,7 +32,7 @@ from statistics import median
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
+from clew.checks.evidence.experiment_outcome import curve, why_not
 from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.layer_pairs import Dropout, dropouts
 from clew.checks.evidence.loss_trend import (
@@ -41,7 +41,6 @@ from clew.checks.evidence.loss_trend import (
     only_loss,
     start_and_end,
 )
-from clew.checks.evidence.recorded_facts import Data
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -170,23 +169,21 @@ class OverRegularised(Check):
             yield self._by_dropout(run, loss, *blamed)
 
     def _tried(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        gains = data.get("gains")
-        if not isinstance(gains, dict):
+        found = run.outcome(OverRegularisedFact)
+        if found is None:
             return
-        on, off = numbers(gains.get("on")), numbers(gains.get("off"))
-        start, steps = number(data.get("start")), data.get("steps")
+        on, off, start = found.gains.get("on", ()), found.gains.get("off", ()), found.start
         if not self.trial.shows(on, off, start):
             return
-        what, fix, site = _blamed(data, numbers(gains.get("without decay")), min(off))
+        what, fix, site = _blamed(found, min(off))
         yield self.finding(
             Severity.WARNING,
-            message=f"{what} keeps the network from learning: on a snapshot, {steps} steps take the "
+            message=f"{what} keeps the network from learning: on a snapshot, {found.steps} steps take the "
             f"loss from {start:.3g} to {start - median(on):.3g}, and to {start - median(off):.3g} without",
             fix=fix,
-            site=site if site.module or site.file else place(data),
+            site=site if site.module or site.file else found.line.site,
             step=0,
-            evidence=[*curve(run, self.name, 0), *curve(run, self.name, 1), *_alone(gains, start)],
+            evidence=[*curve(run, self.name, 0), *curve(run, self.name, 1), *_alone(found)],
         )
 
     def _by_decay(self, run: RunView, loss: Series, decay: float, weights: Sequence[Series]) -> Finding:
@@ -227,17 +224,16 @@ class OverRegularised(Check):
         return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")
 
 
-def _blamed(data: Data, without_decay: Sequence[float], possible: float) -> tuple[str, str, Site]:
+def _blamed(found: OverRegularisedFact, possible: float) -> tuple[str, str, Site]:
     """Weight decay if it learns without that alone, or if nothing is dropped; else the strongest dropout."""
-    decay = number(data.get("decay"))
-    dropped = [(str(d[0]), number(d[1])) for d in data.get("dropouts") or ()]
+    decay, without_decay = found.decay, found.gains.get("without decay", ())
     alone = bool(without_decay) and max(without_decay) > 0.5 * possible
-    if not dropped or (decay > 0 and alone):
+    if not found.dropouts or (decay > 0 and alone):
         return f"weight decay {decay:.3g}", f"weight_decay={min(decay / 100, 0.01):.1g}", Site()
-    path, share = max(dropped, key=lambda pair: pair[1])
+    path, share = max(found.dropouts, key=lambda pair: pair[1])
     return f"dropout of {share:.0%}", f"dropout 0.2  # instead of {share:.2g}", Site(module=path or None)
 
 
-def _alone(gains: Data, start: float) -> list[Evidence]:
-    told = [f"{name}: {start - number(values[0]):.3g}" for name, values in gains.items() if numbers(values)]
+def _alone(found: OverRegularisedFact) -> list[Evidence]:
+    told = [f"{name}: {found.start - gains[0]:.3g}" for name, gains in found.gains.items() if gains]
     return [Evidence(f"loss after the experiment: {', '.join(told)}")]

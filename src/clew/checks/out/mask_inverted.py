@@ -29,12 +29,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number, site_at
+from clew.checks.evidence.experiment_outcome import number
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import too_few
 from clew.records import signals
+from clew.records.facts.experiment_facts import NO_PLACE
 from clew.records.facts.loss_facts import LossFact
 from clew.records.facts.network_experiment_facts import MaskInvertedFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -112,21 +113,23 @@ class MaskInverted(Check):
             yield self._empty(site, shares)
 
     def _tried(self, run: RunView) -> Iterator[Finding]:
-        data = run.experiment(self.name) or {}
-        effect, read, tried = (number(data.get(k)) for k in ("padding_effect", "read", "positions"))
-        if not self.trial.shows(effect, read, bool(data.get("by_position"))):
+        found = run.outcome(MaskInvertedFact)
+        if found is None:
+            return
+        effect, read = found.padding_effect, number(found.positions_read)
+        if not self.trial.shows(effect, read, found.by_position):
             return
         yield self.finding(
             Severity.ERROR,
             message="the mask is inverted: the model reads the padding instead of the real tokens",
             fix="mask = ~mask  # or tokens != pad instead of tokens == pad",
-            site=site_at(data.get("place")),
+            site=(found.place or NO_PLACE).site,
             step=0,
             evidence=[
                 Evidence(
                     f"noise on the embeddings of padding changes the output by {effect:.2g} of its size"
                 ),
-                Evidence(f"noise on one real token at a time: {read:.0f} of {tried:.0f} change it"),
+                Evidence(f"noise on one real token at a time: {read:.0f} of {found.positions} change it"),
             ],
             confidence="certain",
         )

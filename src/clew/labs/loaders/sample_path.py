@@ -12,6 +12,7 @@ from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import error_line
 from clew.labs.loaders.value_view import named_fields, parts_of, rows_of, view_value
 from clew.labs.snapshot.dataset_copy import owned
+from clew.labs.snapshot.sample_pool import rows_as_bytes
 from clew.measure.rng import seed_all
 from clew.records.sample_views import FieldView, SamplePath, StageView
 
@@ -138,7 +139,7 @@ def fingerprint(value: Any) -> list[Any]:
         if callable(pixels):
             found.append((name, getattr(item, "shape", getattr(item, "size", None)), pixels()))
         elif hasattr(item, "detach"):
-            found.append((name, tuple(item.shape), item.detach().cpu().contiguous().numpy().tobytes()))
+            found.append((name, tuple(item.shape), rows_as_bytes(item.detach()[None])))
         else:
             found.append(
                 (name, repr(item) if isinstance(item, (str, int, float, list, tuple)) else type(item))

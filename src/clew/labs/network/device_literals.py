@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
 from clew.labs.snapshot.snapshot import network_snapshot
 from clew.labs.snapshot.time_limit import first_line
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.records.facts.network_experiment_facts import CpuTensor
 
 # Ops that accept tensors of two devices on a GPU too: indices and lengths may be on the CPU.
 _MAY_MIX = {
@@ -41,29 +42,6 @@ _MAY_MIX = {
     "tensor_split",
 }
 _HOLDERS = (list, tuple, dict)
-
-
-@dataclass(frozen=True)
-class Literal:
-    """A tensor on the CPU: the op that created it, or the attribute it is stored in."""
-
-    path: str  # of the module that was running, or that has the attribute
-    op: str  # "arange"; "" if it is an attribute
-    held: str  # name of the attribute; "" if created in the forward
-    file: str | None = None
-    line: int | None = None
-
-
-def place_of(literal: Literal, root: str) -> dict[str, Any]:
-    """As the `experiment.device-literal` fact has it."""
-    return {
-        "root": root,
-        "module": literal.path,
-        "op": literal.op or None,
-        "held": literal.held or None,
-        "file": literal.file,
-        "line": literal.line,
-    }
 
 
 class CannotTrace(Exception):  # noqa: N818 - reads as what it is
@@ -81,7 +59,7 @@ def _creates(op: Op) -> bool:
     return fresh and any(t.shape and t.bytes for t in op.outputs)
 
 
-def device_literal(model: nn.Module, given: Feed) -> Literal | None:
+def device_literal(model: nn.Module, given: Feed, root: str) -> CpuTensor | None:
     """The first tensor that met tensors of another device; raises CannotTrace if that is undecided."""
     held = list(_held(model))
     inputs = tensors_in((given.args, given.kwargs))
@@ -102,24 +80,24 @@ def device_literal(model: nn.Module, given: Feed) -> Literal | None:
             error = failure
     if followed.found is None and error is not None:
         raise CannotTrace(f"it can't be run on the meta device: {first_line(error)[:120]}")
-    return followed.found
+    return None if followed.found is None else replace(followed.found, root=root)
 
 
 class _CpuTensors:
     """The tensors that stay on the CPU, by their memory, and the first that met others."""
 
-    def __init__(self, held: list[tuple[Tensor, Literal]]) -> None:
-        self.found: Literal | None = None
+    def __init__(self, held: list[tuple[Tensor, CpuTensor]]) -> None:
+        self.found: CpuTensor | None = None
         self.modules: list[str] = []
         self.calling: list[str] = []
-        self._known = {storage_key(t): literal for t, literal in held}
+        self._known = {storage_key(t): origin for t, origin in held}
         self._alive: list[Tensor] = []  # so that no address is reused
 
-    def note(self, tensor: Tensor, literal: Literal) -> None:
-        self._known.setdefault(storage_key(tensor), literal)
+    def note(self, tensor: Tensor, origin: CpuTensor) -> None:
+        self._known.setdefault(storage_key(tensor), origin)
         self._alive.append(tensor)
 
-    def of(self, tensor: Tensor) -> Literal | None:
+    def of(self, tensor: Tensor) -> CpuTensor | None:
         return self._known.get(storage_key(tensor)) if _counts(tensor) else None
 
     def meeting(self, name: str, read: list[Tensor]) -> None:
@@ -159,7 +137,7 @@ class _CreationRecorder(OpRecorder):
         if source is None and (not read or name == "lift_fresh"):
             file, line = user_line()
             op = followed.calling[-1] if followed.calling else "tensor" if name == "lift_fresh" else name
-            source = Literal(self._module(), op, "", file, line)
+            source = CpuTensor(op, None, self._module(), file, line)
         if source is not None:
             followed.note(tensor, source)
 
@@ -213,7 +191,7 @@ def _on_meta(tensor: Tensor) -> Tensor:
     return like.requires_grad_(tensor.requires_grad)
 
 
-def _held(model: nn.Module) -> Iterator[tuple[Tensor, Literal]]:
+def _held(model: nn.Module) -> Iterator[tuple[Tensor, CpuTensor]]:
     """Plain tensors in the attributes of modules, which `.to()` does not move."""
     state = {storage_key(t) for t in state_of(model)}
     for path, module in model.named_modules():
@@ -224,7 +202,7 @@ def _held(model: nn.Module) -> Iterator[tuple[Tensor, Literal]]:
                 continue
             for tensor in tensors_in(value) if isinstance(value, (Tensor, *_HOLDERS)) else ():
                 if _counts(tensor) and storage_key(tensor) not in state:
-                    yield tensor, Literal(path, "", name)
+                    yield tensor, CpuTensor(module=path, held=name)
 
 
 _MOVERS = (nn.Module._apply, nn.RNNBase._apply)

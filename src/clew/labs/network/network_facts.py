@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from clew.labs.network.device_literals import CannotTrace, device_literal, may_stay_on_cpu, place_of
+from clew.labs.network.device_literals import CannotTrace, device_literal, may_stay_on_cpu
 from clew.labs.network.first_weights import largest_gain, output_spreads, start_fact, weight_norms
 from clew.labs.network.network_inputs import Feed
 from clew.labs.network.tensor_info import dtype_name
@@ -21,7 +21,7 @@ from clew.labs.network.trace.traced_forward import can_compute, without_computin
 from clew.labs.network.traced_structure import structure_fact
 from clew.records import signals
 from clew.records.facts.experiment_facts import DONE
-from clew.records.facts.fact import TypedFact
+from clew.records.facts.fact import FactInMemory, TypedFact
 from clew.records.facts.model_facts import (
     GraphFact,
     LayerRow,
@@ -51,20 +51,13 @@ class TracedNetwork:
     trace: ForwardTrace
 
 
-@dataclass(frozen=True)
-class NetworkFact:
-    kind: str
-    data: dict[str, Any]
-    step: int = 0
-
-
 @dataclass
 class NetworkFacts:
     """A run of no steps, in memory: facts, and signals of one value each."""
 
     root: str
-    facts: list[NetworkFact] = field(default_factory=list)
-    events: tuple[NetworkFact, ...] = ()
+    facts: list[FactInMemory] = field(default_factory=list)
+    events: tuple[FactInMemory, ...] = ()
     last_step: int = -1
     end: dict[str, Any] | None = None
     signals: dict[str, dict[Site, float]] = field(default_factory=dict)
@@ -78,7 +71,7 @@ class NetworkFacts:
             yield site, np.zeros(1, dtype=np.int64), np.array([value])
 
     def add(self, fact: TypedFact) -> None:
-        self.facts.append(NetworkFact(fact.fact_kind, fact.to_json()))
+        self.facts.append(FactInMemory(fact))
 
     def signal(self, name: str, values: dict[str, float], param: str | None = None) -> None:
         sites = {Site(module=path, root=self.root, param=param): v for path, v in values.items()}
@@ -99,17 +92,30 @@ def collect_facts(traced: TracedNetwork) -> NetworkFacts:
 
 def add_places(notes: NetworkFacts, model: nn.Module) -> None:
     """The lines that created the model and its layers, from their source."""
-    found = places(model)
     for note in notes.facts:
-        if note.kind == ModelFact.fact_kind:
-            note.data["file"], note.data["line"] = found[""]
-            for row in note.data["modules"]:
-                row["file"], row["line"] = found.get(row["path"], (None, None))
-        elif note.kind == DeviceLiteralFact.fact_kind:
-            place = note.data["data"]["device"]
-            if place is not None and place["held"]:
-                owner = model.get_submodule(place["module"])
-                place["file"], place["line"] = place_of_attribute(owner, place["held"])
+        if isinstance(note.fact, ModelFact):
+            note.fact = _with_places(note.fact, model)
+        elif isinstance(note.fact, DeviceLiteralFact):
+            note.fact = _with_place(note.fact, model)
+
+
+def _with_places(fact: ModelFact, model: nn.Module) -> ModelFact:
+    found = places(model)
+    layers = []
+    for layer in fact.layers:
+        file, line = found.get(layer.path, (None, None))
+        layers.append(replace(layer, file=file, line=line))
+    file, line = found[""]
+    return replace(fact, file=file, line=line, layers=tuple(layers))
+
+
+def _with_place(fact: DeviceLiteralFact, model: nn.Module) -> DeviceLiteralFact:
+    """A tensor that the forward creates has its line already; one in an attribute gets it here."""
+    tensor = fact.device
+    if tensor is None or tensor.module is None or not tensor.held:
+        return fact
+    file, line = place_of_attribute(model.get_submodule(tensor.module), tensor.held)
+    return replace(fact, device=replace(tensor, file=file, line=line))
 
 
 def _try(
@@ -253,10 +259,8 @@ def _note_devices(notes: NetworkFacts, traced: TracedNetwork) -> None:
     place = None
     if may_stay_on_cpu(traced.model, traced.trace):
         try:
-            found = device_literal(traced.model, traced.given)
+            place = device_literal(traced.model, traced.given, notes.root)
         except CannotTrace as reason:
             notes.unjudged["device-literal"] = str(reason)
             return
-        place = None if found is None else place_of(found, notes.root)
-    data = {"models": 1, "device": place, "dtype": None}
-    notes.add(DeviceLiteralFact(status=DONE, data=data))
+    notes.add(DeviceLiteralFact(status=DONE, models=1, device=place))

@@ -26,6 +26,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
 from clew.measure.nested_tensors import map_tensors
 from clew.measure.rng import seed_all
+from clew.records.facts.experiment_facts import SourceLine
 
 MOST_BYTES = 512 * 2**20  # of arrays copied with a dataset
 DEPTH = 6  # of datasets inside datasets, and of their lists
@@ -121,14 +122,14 @@ def reading() -> Iterator[None]:
             raise CannotJudge(f"reading the dataset failed: {type(error).__name__}: {error}") from error
 
 
-def written_at(function: Any) -> list[Any] | None:
+def written_at(function: Any) -> SourceLine | None:
     """File and line of the user's function; None for functions of torch and other libraries."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None:
         code = getattr(vars(type(function)).get("__call__"), "__code__", None)
     if code is None or kind_of(code.co_filename) != USER:
         return None
-    return [code.co_filename, code.co_firstlineno]
+    return SourceLine(code.co_filename, code.co_firstlineno)
 
 
 def owned(value: Any) -> Any:

@@ -44,6 +44,25 @@ class TypedFact:
         sink.fact(self.fact_kind, step, self.to_json())
 
 
+@dataclass
+class FactInMemory:
+    """A fact that is judged in the process that found it, without being written or read back."""
+
+    fact: TypedFact
+
+    @property
+    def kind(self) -> str:
+        return self.fact.fact_kind
+
+    @property
+    def step(self) -> int:
+        return self.fact.step
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.fact.to_json()
+
+
 @dataclass(frozen=True)
 class DocumentFact(TypedFact, Generic[Content]):
     """Base of facts whose content has its own dataclass, which is also written to files.

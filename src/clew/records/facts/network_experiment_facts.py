@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from clew.records.facts.experiment_facts import NO_PLACE, CodePlace, ExperimentFact
+from clew.records.codec import keyed, sparse
+from clew.records.facts.experiment_facts import NO_LINE, NO_PLACE, CodePlace, ExperimentFact, SourceLine
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,22 @@ class BatchLeakFact(ExperimentFact):
 
 
 @dataclass(frozen=True)
+class StuckOutput:
+    """An output whose shape does not follow the number of samples."""
+
+    model: str | None = None
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShapeFailure:
+    """The error with fewer samples, and the line of code."""
+
+    message: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
 class DimensionMixupFact(ExperimentFact):
     """`data`: `samples`, `tried` (how many were tried); `time_first` with `place` and `effect` as above;
     `position` (the output depends on the place in the batch), `stuck` (`{model, shape}`: an output that
@@ -37,6 +56,16 @@ class DimensionMixupFact(ExperimentFact):
     """
 
     fact_kind = "experiment.dimension-mixup"
+
+    samples: int = 0
+    tried: int = 0
+    time_first: str | None = None
+    position: bool = False
+    effect: float = 0.0
+    place: CodePlace | None = None
+    stuck: StuckOutput | None = None
+    failed: ShapeFailure | None = None
+    equal: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +76,49 @@ class FutureLeakFact(ExperimentFact):
 
     fact_kind = "experiment.future-leak"
 
+    why: str = ""
+    length: int = 0
+    last: int | None = None
+    effect: float = 0.0
+    place: CodePlace = NO_PLACE
+
+
+@dataclass(frozen=True)
+class DerivativeComparison:
+    """One tensor, one direction."""
+
+    verdict: str = ""
+    autograd: float = math.nan
+    finite: float = math.nan
+    error: float = 0.0  # relative to the larger of the two, or of what a random direction gives on average
+
+
+@dataclass(frozen=True)
+class FunctionGradient(DerivativeComparison):
+    """The worst input of an autograd Function."""
+
+    name: str = ""
+    meant: str | None = None
+    place: CodePlace = NO_PLACE
+
+
+@dataclass(frozen=True)
+class ParameterGradient(DerivativeComparison):
+    """One parameter."""
+
+    root: str | None = None
+    module: str | None = None
+    param: str | None = None
+
+
+@dataclass(frozen=True)
+class GradientStop:
+    """A line that keeps gradients from passing."""
+
+    what: str = ""
+    file: str | None = None
+    line: int | None = None
+
 
 @dataclass(frozen=True)
 class GradientMismatchFact(ExperimentFact):
@@ -56,6 +128,11 @@ class GradientMismatchFact(ExperimentFact):
     """
 
     fact_kind = "experiment.gradient-mismatch"
+
+    functions: tuple[FunctionGradient, ...] = ()
+    compared: Mapping[str, int] = field(default_factory=dict)
+    wrong: tuple[ParameterGradient, ...] = ()
+    stops: tuple[GradientStop, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +145,19 @@ class LossPrefersWrongFact(ExperimentFact):
 
     fact_kind = "experiment.loss-prefers-wrong"
 
+    task: str = ""
+    start: float = math.nan
+    right: float = math.nan
+    wrong: float | None = None
+    x: tuple[float, ...] = ()
+    y: tuple[float, ...] = ()
+    far: tuple[float, ...] = ()
+    mirrored: float | None = None
+    slope: float = math.nan
+    coarse_slope: float = math.nan
+    autograd_slope: float = math.nan
+    place: CodePlace = NO_PLACE
+
 
 @dataclass(frozen=True)
 class NondeterministicStepFact(ExperimentFact):
@@ -76,6 +166,31 @@ class NondeterministicStepFact(ExperimentFact):
     """
 
     fact_kind = "experiment.nondeterministic-step"
+
+    kind: str = "same"
+    whole: bool = True
+    losses: tuple[float, float] = (math.nan, math.nan)
+    relative: float = 0.0
+    generators: tuple[str, ...] = ()
+    place: CodePlace | None = None
+
+
+@dataclass(frozen=True)
+class ModuleFault:
+    """What is wrong with one of the user's modules; only what belongs to `what` is known."""
+
+    what: str = ""
+    kind: str = keyed("class", "")
+    place: CodePlace = NO_PLACE
+    name: str | None = sparse()
+    use: str | None = sparse()
+    shape: tuple[int, ...] | None = sparse()
+    of: str | None = sparse()
+    verdict: str | None = sparse()
+    autograd: float | None = sparse()
+    finite: float | None = sparse()
+    error: float | None = sparse()
+    effect: float | None = sparse()
 
 
 @dataclass(frozen=True)
@@ -87,6 +202,23 @@ class CustomLayerBrokenFact(ExperimentFact):
 
     fact_kind = "experiment.custom-layer-broken"
 
+    tried: tuple[str, ...] = ()
+    faults: tuple[ModuleFault, ...] = ()
+
+
+@dataclass(frozen=True)
+class CpuTensor(CodePlace):
+    """A tensor that stays on the CPU: the op that creates it, or the attribute it is stored in."""
+
+    held: str | None = None  # name of the attribute
+
+
+@dataclass(frozen=True)
+class FixedDtype(CodePlace):
+    """Where a forward fails in float64."""
+
+    message: str = ""
+
 
 @dataclass(frozen=True)
 class DeviceLiteralFact(ExperimentFact):
@@ -96,6 +228,10 @@ class DeviceLiteralFact(ExperimentFact):
     """
 
     fact_kind = "experiment.device-literal"
+
+    models: int = 0
+    device: CpuTensor | None = None
+    dtype: FixedDtype | None = None
 
 
 @dataclass(frozen=True)
@@ -107,13 +243,49 @@ class MaskInvertedFact(ExperimentFact):
 
     fact_kind = "experiment.mask-inverted"
 
+    padding_effect: float = 0.0
+    positions: int = 0
+    positions_read: int | None = keyed("read")
+    by_position: bool = False
+    share: float = 0.0
+    place: CodePlace | None = None
+
+
+@dataclass(frozen=True)
+class SwappedLosses:
+    """The losses after training, one for each draw of other inputs."""
+
+    real: tuple[float, ...] = ()
+    others: tuple[float, ...] = ()
+    noise: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class SwappedTraining:
+    """A short training with one optimizer."""
+
+    optimizer: str = ""
+    own: bool = False
+    steps: int = 0
+    losses: tuple[float, ...] = ()
+    first: tuple[float, ...] = ()
+    last: SwappedLosses = SwappedLosses()
+    used: bool = False
+    given: float | None = None
+    data: float | None = None
+    alike: bool = False
+
 
 @dataclass(frozen=True)
 class InputIgnoredFact(ExperimentFact):
     """`data`: `samples`, `line`, `tries`: `[{optimizer, own, steps, losses, first, last, used, given, data,
-    alike}]`; `first` and `last` are the losses on `real` inputs, on those of `others` and on `noise` before
-    and after training, `given` and `data` how much the output changes with what the model is given and with
-    the batch (null: not known), `alike` whether the model is given the same whatever the batch.
+    alike}]`; `first` are the losses before training, `last` those after it on `real` inputs, on those of
+    `others` and on `noise`, `given` and `data` how much the output changes with what the model is given and
+    with the batch (null: not known), `alike` whether the model is given the same whatever the batch.
     """
 
     fact_kind = "experiment.input-ignored"
+
+    samples: int = 0
+    line: SourceLine = NO_LINE
+    tries: tuple[SwappedTraining, ...] = ()

@@ -6,9 +6,9 @@ from typing import Any
 
 from clew.records.codec import plain
 from clew.records.data_report import Report
+from clew.records.json_values import numbers
 from clew.records.sample_views import FieldView, LoaderView, ValueView
 from clew.render.images import data_uri, image_of
-from clew.render.line_plot import numbers
 
 KINDS = {"image": "image", "text": "text", "wave": "audio", "numbers": "vector"}
 MOST_VALUES = 400

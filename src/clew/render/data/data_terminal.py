@@ -10,12 +10,12 @@ from rich.text import Text
 
 from clew.records.data_report import Report
 from clew.records.finding import Exhibit
+from clew.records.json_values import numbers
 from clew.records.plural import counted
 from clew.records.sample_views import LoaderView, SamplePath, StageView, ValueView
 from clew.render.data import speed_report, survey_report
 from clew.render.data.field_text import briefly, field_lines, loader_words, stage_words
 from clew.render.images import Image, image_of
-from clew.render.line_plot import numbers
 from clew.render.number_text import duration, number, span
 from clew.render.run_summary import RunSummary
 from clew.render.safe_text import cut, neutral

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clew.checks.evidence.recorded_facts import names, rows, shape, text, whole
+from clew.records.json_values import names, rows, shape, text, whole
 from clew.records.network import Edge, Graph, Node, TensorInfo
 
 KINDS = ("module", "op", "input", "output")

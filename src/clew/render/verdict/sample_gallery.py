@@ -8,8 +8,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from clew.records.finding import Exhibit
+from clew.records.json_values import numbers
 from clew.render.images import Image, fitted, grey, image_of
-from clew.render.line_plot import GUTTER, WIDTH, PlotLine, numbers, plot_rows
+from clew.render.line_plot import GUTTER, WIDTH, PlotLine, plot_rows
 from clew.render.number_text import number
 from clew.render.safe_text import neutral, neutral_lines
 from clew.render.screen import Screen

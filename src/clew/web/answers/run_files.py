@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clew.checks.evidence.recorded_facts import rows
 from clew.records.facts.model_facts import GraphRecordedFact, ModelFact
+from clew.records.json_values import rows
 from clew.records.network import Graph
 from clew.render.network.graph_layout import layout_json
 from clew.render.network.recorded_graph import read_graph

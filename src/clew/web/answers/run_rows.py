@@ -6,8 +6,8 @@ import shlex
 from pathlib import PurePath
 from typing import Any, cast
 
-from clew.checks.evidence.recorded_facts import text
 from clew.records.facts.run_facts import ConfigFact, GitFact
+from clew.records.json_values import text
 from clew.records.site import Site
 from clew.store.index.series_index import site_key
 from clew.web.answer_shapes import (

@@ -98,7 +98,7 @@ def program(dataset: Any) -> Subject:
 def test_transforms_that_leave_nothing_are_named(dataset: Callable[[], Any], name: str) -> None:
     result = tried(AugmentationOff(seconds=120.0), program(dataset()))
     (finding,) = judged(Check(), result)
-    assert result.data["transforms"] == [name]
+    assert result.data.transforms == (name,)
     assert name in finding.fix
     assert {e["caption"].rsplit(", ")[-1] for e in result.exhibits} == {"as it is", "augmented"}
 
@@ -108,13 +108,13 @@ def test_transforms_that_leave_nothing_are_named(dataset: Callable[[], Any], nam
 )
 def test_ordinary_augmentation_passes(transform: Any) -> None:
     result = tried(AugmentationOff(seconds=120.0), program(Images(transform)))
-    assert result.data["random"]
+    assert result.data.random
     assert judged(Check(), result) == []
 
 
 def test_transforms_that_are_not_random_pass() -> None:
     result = tried(AugmentationOff(seconds=120.0), program(Images(scale)))
-    assert result.data["random"] is False
+    assert result.data.random is False
     assert judged(Check(), result) == []
 
 

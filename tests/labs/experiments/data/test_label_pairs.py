@@ -81,7 +81,7 @@ def test_a_loop_that_reorders_the_inputs_alone_is_certain() -> None:
 
 def test_pairs_that_stay_together_pass() -> None:
     result = tried(LabelPairs(), captured(pixels(), together))
-    assert result.data["sides"]["training"]["matched"] > 300
+    assert result.data.sides["training"].matched > 300
     assert judged(Check(), result) == []
     assert judged(Check(), tried(LabelPairs(), classifier(loader_of(pixels())))) == []
 
@@ -91,7 +91,7 @@ def test_labels_that_are_only_renamed_pass() -> None:
         return x, 9 - y
 
     result = tried(LabelPairs(), captured(pixels(), renamed))
-    assert result.data["sides"]["training"]["other"] > 100
+    assert result.data.sides["training"].other > 100
     assert judged(Check(), result) == []
 
 
@@ -111,7 +111,7 @@ class Noisy(Dataset[Any]):
 @pytest.mark.parametrize(("change", "count"), [(apart, 1), (lambda x, y: (x, y), 0)])
 def test_inputs_that_differ_each_time_are_judged_by_what_can_be_learned(change: Any, count: int) -> None:
     result = tried(LabelPairs(), captured(Noisy(), change))
-    assert result.data["sides"]["training"]["matched"] == 0
+    assert result.data.sides["training"].matched == 0
     found = judged(Check(), result)
     assert len(found) == count
     assert all("simple learner" in f.message for f in found)

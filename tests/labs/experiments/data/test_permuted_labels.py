@@ -42,8 +42,8 @@ def test_labels_shuffled_apart_leave_no_signal() -> None:
 def test_digits_have_signal() -> None:
     result = tried(PermutedLabels(), program(*pixels()))
     assert judged(Check(), result) == []
-    assert result.data["accuracy"] > 0.9 > 0.2 > result.data["chance"]
-    assert result.data["model"] is None
+    assert result.data.accuracy > 0.9 > 0.2 > result.data.chance
+    assert result.data.model is None
 
 
 @pytest.mark.parametrize("real", [True, False])
@@ -80,7 +80,7 @@ def test_texts_are_taken_as_bags_of_words() -> None:
     model = nn.Sequential(nn.EmbeddingBag(60, 16), nn.Linear(16, 3))
     loader = DataLoader(TensorDataset(words, topic), batch_size=25, shuffle=True)
     subject = subject_of(model, F.cross_entropy, loader, torch.optim.Adam(model.parameters(), 0.02))
-    assert tried(PermutedLabels(), subject).data["accuracy"] > 0.7
+    assert tried(PermutedLabels(), subject).data.accuracy > 0.7
 
 
 def test_a_model_too_slow_to_learn_anything_leaves_it_open() -> None:

@@ -62,7 +62,7 @@ def test_a_row_that_is_scaled_in_place_is_certain(wrapped: bool) -> None:
 @pytest.mark.parametrize("how", ["copy", "random", "cache"])
 def test_copies_caches_and_random_transforms_pass(how: str) -> None:
     result = tried(RereadSamples(), subject(Readings(how)))
-    assert result.data["fields"] == []
+    assert result.data.fields == ()
     assert judged(Check(), result) == []
 
 

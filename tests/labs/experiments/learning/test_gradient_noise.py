@@ -18,7 +18,7 @@ from clew.records.finding import Severity
 def test_the_batch_size_of_a_healthy_program_is_left_alone(name: str) -> None:
     result = tried(GradientNoise(), HEALTHY[name]())
     assert judged(Check(), result) == []
-    assert len(result.data["points"]) == 3
+    assert len(result.data.points) == 3
 
 
 def faint(size: int, signal: float, noise: float, features: int, offset: float = 0.0) -> Subject:
@@ -39,7 +39,7 @@ def test_small_batches_of_a_faint_rule_are_advice() -> None:
 
 def test_a_noise_scale_that_so_few_batches_cannot_tell_is_left_alone() -> None:
     result = tried(GradientNoise(), faint(1, 0.6, 1.0, 8))
-    assert all(point["least"] < 10 for point in result.data["points"])
+    assert all(point.least < 10 for point in result.data.points)
     assert judged(Check(), result) == []
 
 
@@ -60,9 +60,9 @@ def test_the_noise_scale_is_that_of_a_known_gradient() -> None:
 
     data = batches(values, values, size=100, most=16)
     subject = subject_of(model, None, data, torch.optim.SGD(model.parameters(), lr=1e-6), step=step)
-    (first, *_) = tried(GradientNoise(), subject).data["points"]
-    assert first["scale"] == pytest.approx(9, rel=0.2)
-    assert first["least"] < first["scale"] < first["most"]
+    (first, *_) = tried(GradientNoise(), subject).data.points
+    assert first.scale == pytest.approx(9, rel=0.2)
+    assert first.least < first.scale < first.most
 
 
 def test_a_loss_among_the_samples_of_a_batch_is_not_judged() -> None:
@@ -73,4 +73,4 @@ def test_a_loss_among_the_samples_of_a_batch_is_not_judged() -> None:
 def test_a_single_batch_is_cut_into_parts() -> None:
     subject = HEALTHY["cnn"]()
     del subject.batches[1:]
-    assert tried(GradientNoise(), subject).data["compared"] == 8
+    assert tried(GradientNoise(), subject).data.compared == 8

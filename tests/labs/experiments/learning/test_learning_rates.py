@@ -42,7 +42,7 @@ def test_a_rate_that_leaves_the_loss_where_it_is_or_worse_is_too_high(subject: o
     (found,) = judged(HighCheck(), result)
     assert found.severity is Severity.WARNING
     assert "too high" in found.message
-    assert len(result.data["rows"][0]["gains"]) == 3
+    assert len(result.data.rows[0].gains) == 3
     assert [len(e.values) > 0 for e in found.evidence] == [True, True, False]
 
 
@@ -80,7 +80,7 @@ def test_a_high_rate_that_a_schedule_leads_up_to_is_not_judged() -> None:
     subject = wine_classifier(30.0)
     torch.optim.lr_scheduler.LambdaLR(subject.optimizers[0], lambda step: min(1.0, (step + 1) / 100))
     result = tried(LowerRates(), subject)
-    assert result.data["warms_up"]
+    assert result.data.warms_up
     assert judged(HighCheck(), result) == []
 
 
@@ -94,7 +94,7 @@ def test_the_range_test_names_the_region_and_marks_the_users_rate() -> None:
     (found,) = judged(RangeCheck(), result)
     assert found.severity is Severity.ADVICE
     assert found.confidence == "possible"
-    assert result.data["low"] < 0.2 < result.data["diverges"]
+    assert result.data.low < 0.2 < result.data.diverges
     assert result.plots[0].log_x
     assert "4e-04" in result.plots[0].title or "0.0004" in result.plots[0].title
     assert found.evidence[0].x_label == "learning rate"

@@ -50,7 +50,7 @@ def test_an_optimizer_that_is_behind_at_every_rate_is_a_warning_with_the_better_
     assert found.severity is Severity.WARNING
     assert "SGD does not suit this network" in found.message
     assert "Adam" in found.fix
-    assert [len(row["gains"]) for row in result.data["rows"]] == [3, 3]
+    assert [len(row.gains) for row in result.data.rows] == [3, 3]
 
 
 def test_the_same_network_with_one_that_fits_is_left_alone() -> None:

@@ -18,7 +18,7 @@ from clew.records.finding import Severity
 def test_a_healthy_program_learns_a_few_samples_by_heart(name: str) -> None:
     result = tried(OverfitBatch(), HEALTHY[name]())
     assert judged(Check(), result) == []
-    assert result.data["attempts"][-1]["end"] < result.data["start"]
+    assert result.data.attempts[-1].end < result.data.start
 
 
 class Detached(nn.Module):
@@ -80,7 +80,7 @@ def test_label_smoothing_does_not_count_as_failure_though_its_loss_stays_high() 
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     loss = nn.CrossEntropyLoss(label_smoothing=0.3)
     result = tried(OverfitBatch(), subject_of(model, loss, batches(*wine(), size=16), optimizer))
-    assert result.data["attempts"][-1]["floor"] > 0.5
+    assert result.data.attempts[-1].floor > 0.5
     assert judged(Check(), result) == []
 
 

@@ -39,7 +39,7 @@ def test_weights_far_out_of_scale_are_a_warning_at_a_layer(init: Callable[[torch
     assert found.severity is Severity.WARNING
     assert found.site.module in {"1", "3", "5"}
     assert "default initial weights" in found.message
-    assert max(result.data["fresh_ends"]) < min(result.data["ends"])
+    assert max(result.data.fresh_ends) < min(result.data.ends)
 
 
 def test_constant_weights_are_said_to_be_alike() -> None:
@@ -50,7 +50,7 @@ def test_constant_weights_are_said_to_be_alike() -> None:
 def test_the_usual_draws_are_not_even_tried() -> None:
     for init in (None, nn.init.xavier_uniform_, nn.init.kaiming_normal_, nn.init.orthogonal_):
         result = tried(RedrawnWeights(), drawn(init))
-        assert result.data["ends"] == []
+        assert result.data.ends == ()
         assert judged(Check(), result) == []
 
 

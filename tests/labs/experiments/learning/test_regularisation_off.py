@@ -68,11 +68,11 @@ def test_dropout_by_a_function_is_switched_off_too() -> None:
     result = tried(
         RegularisationOff(), subject_of(model, F.cross_entropy, batches(*wine(), size=16), optimizer)
     )
-    assert result.data["dropouts"] == [["", pytest.approx(0.99)]]
-    assert min(result.data["gains"]["off"]) > max(result.data["gains"]["on"])
+    assert result.data.dropouts == (("", pytest.approx(0.99)),)
+    assert min(result.data.gains["off"]) > max(result.data.gains["on"])
 
 
 def test_a_program_without_regularisation_has_nothing_to_switch_off() -> None:
     result = tried(RegularisationOff(), HEALTHY["wine"]())
-    assert result.data["gains"] == {}
+    assert result.data.gains == {}
     assert judged(Check(), result) == []

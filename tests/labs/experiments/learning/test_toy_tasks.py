@@ -34,8 +34,8 @@ from clew.records.finding import Severity
 def test_a_healthy_program_climbs_all_rungs(name: str) -> None:
     result = tried(ToyLadder(), HEALTHY[name]())
     assert judged(Check(), result) == []
-    assert len(result.data["rungs"]) >= 2
-    assert all(rung["taken"] for rung in result.data["rungs"][:2])
+    assert len(result.data.rungs) >= 2
+    assert all(rung.taken for rung in result.data.rungs[:2])
 
 
 def test_what_was_learned_without_dropout_is_looked_at_without_it() -> None:
@@ -43,8 +43,8 @@ def test_what_was_learned_without_dropout_is_looked_at_without_it() -> None:
     model = nn.Sequential(nn.Linear(10, 64), nn.Dropout(0.8), nn.Tanh(), nn.Linear(64, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     result = tried(ToyLadder(), subject_of(model, F.mse_loss, batches(*diabetes()), optimizer))
-    rungs = result.data["rungs"]
-    assert all(rung["taken"] for rung in rungs[:2])
+    rungs = result.data.rungs
+    assert all(rung.taken for rung in rungs[:2])
     assert model[1].p == 0.8
 
 
@@ -92,7 +92,7 @@ def test_an_input_that_does_not_reach_the_output_fails_at_two_samples() -> None:
     model = Blind()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     result = tried(ToyLadder(), subject_of(model, F.cross_entropy, batches(*wine(), size=16), optimizer))
-    assert [rung["taken"] for rung in result.data["rungs"]] == [True, False]
+    assert [rung.taken for rung in result.data.rungs] == [True, False]
     (found,) = judged(Check(), result)
     assert "tell two samples apart" in found.message
     assert any("give the same answer for every sample: learned" in e.text for e in found.evidence)

@@ -102,7 +102,7 @@ def program(kind: str, zeros: bool = False) -> Subject:
 
 
 def reason(result: Result) -> str | None:
-    fact = Fact("experiment.gradient-mismatch", {"status": "done", "data": result.data})
+    fact = Fact("experiment.gradient-mismatch", result.fact().to_json())
     found, why = ask(Check(), RunView(Recorded(fact)))
     assert found == []
     return why
@@ -119,7 +119,7 @@ def test_a_wrong_backward_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch
 
 def test_a_right_backward_passes() -> None:
     result = tried(FiniteDifferences(), program("cube"))
-    assert result.data["functions"][0]["error"] < 1e-6
+    assert result.data.functions[0].error < 1e-6
     assert judged(Check(), result) == []
 
 
@@ -129,7 +129,7 @@ def test_a_right_backward_passes() -> None:
 )
 def test_gradients_that_are_meant_to_differ_are_not_judged(kind: str, says: str) -> None:
     result = tried(FiniteDifferences(), program(kind))
-    assert result.data["wrong"]
+    assert result.data.wrong
     assert says in str(reason(result))
 
 
@@ -142,7 +142,7 @@ def test_values_changed_behind_autograds_back_are_an_error_at_the_parameter() ->
 @pytest.mark.parametrize("zeros", [True, False])
 def test_kinks_and_dropout_cause_no_alarm(zeros: bool) -> None:
     result = tried(FiniteDifferences(), program("kinks", zeros))
-    assert result.data["wrong"] == []
+    assert result.data.wrong == ()
     assert reason(result) is None
 
 
@@ -154,15 +154,15 @@ def test_a_batch_that_is_predicted_almost_perfectly_causes_no_alarm() -> None:
     with torch.no_grad():
         model[2].bias[0] = 30.0 + float(model(x).max() - model(x)[:, 0].min())
     result = tried(FiniteDifferences(), subject_of(model, F.cross_entropy, (x, torch.zeros(16).long())))
-    assert result.data["wrong"] == []
+    assert result.data.wrong == ()
     assert reason(result) is None
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
 def test_healthy_programs_pass(name: str) -> None:
     result = tried(FiniteDifferences(), HEALTHY[name]())
-    assert result.data["compared"]["wrong"] == result.data["compared"]["unsure"] == 0
-    assert result.data["compared"]["same"] > 3
+    assert result.data.compared["wrong"] == result.data.compared["unsure"] == 0
+    assert result.data.compared["same"] > 3
     assert reason(result) is None
 
 
@@ -176,7 +176,7 @@ def test_a_step_under_autocast_is_compared_in_double_precision() -> None:
 
     data = (torch.randn(32, 6), torch.randn(32, 1))
     result = tried(FiniteDifferences(), subject_of(model, None, data, step=step))
-    assert result.data["compared"] == {"same": 4, "wrong": 0, "unsure": 0}
+    assert result.data.compared == {"same": 4, "wrong": 0, "unsure": 0}
 
 
 def test_a_step_that_draws_unseeded_numbers_is_not_judged() -> None:

@@ -76,13 +76,13 @@ def test_what_looks_ahead_is_found_on_its_line(kind: str, line: str) -> None:
 @pytest.mark.parametrize("kind", ["one way", "to the left", "masked"])
 def test_models_that_look_back_only_pass(kind: str) -> None:
     result = tried(FutureInputs(), language(kind))
-    assert result.data["effect"] == 0.0
+    assert result.data.effect == 0.0
     assert judged(Check(), result) == []
 
 
 def test_a_gpt_with_its_mask_passes() -> None:
     result = tried(FutureInputs(), HEALTHY["gpt"]())
-    assert result.data["why"] == "the targets are the inputs moved by one"
+    assert result.data.why == "the targets are the inputs moved by one"
     assert judged(Check(), result) == []
 
 

@@ -132,8 +132,8 @@ class Padded(nn.Module):
 @pytest.mark.parametrize("make", [lambda: Scale("parameter"), Recurrent, Padded])
 def test_a_layer_that_holds_passes(make: Callable[[], nn.Module]) -> None:
     result = tried(ModuleContract(), program(make()))
-    assert result.data["tried"] == ["1"]
-    assert result.data["faults"] == []
+    assert result.data.tried == ("1",)
+    assert result.data.faults == ()
 
 
 @pytest.mark.parametrize("name", ["tagger", "vae", "two_towers", "gpt"])

@@ -68,7 +68,7 @@ def test_a_model_that_reads_the_padding_is_an_error_on_its_line(kind: str, line:
 @pytest.mark.parametrize("kind", ["pooled", "first", "tokens", "recurrent", "plain"])
 def test_models_that_read_the_words_pass_whether_or_not_they_mask(kind: str) -> None:
     result = tried(PaddingInfluence(), program(kind, inverted=False))
-    assert result.data["read"] >= result.data["positions"] - 1
+    assert result.data.positions_read >= result.data.positions - 1
     assert judged(Check(), result) == []
 
 

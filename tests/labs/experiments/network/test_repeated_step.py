@@ -95,13 +95,13 @@ def test_state_in_attributes_is_a_hint(how: str, line: str) -> None:
 
 @pytest.mark.parametrize("how", ["", "seeded"])
 def test_dropout_batch_normalisation_and_seeded_numbers_pass(how: str) -> None:
-    assert tried(RepeatedStep(), program(how)).data["kind"] == "same"
+    assert tried(RepeatedStep(), program(how)).data.kind == "same"
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
 def test_healthy_programs_pass(name: str) -> None:
     result = tried(RepeatedStep(), HEALTHY[name]())
-    assert result.data["kind"] == "same"
+    assert result.data.kind == "same"
     assert judged(Check(), result) == []
 
 

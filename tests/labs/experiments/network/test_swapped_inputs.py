@@ -74,12 +74,12 @@ def test_samples_that_all_look_the_same_are_found() -> None:
 def test_a_model_that_learns_passes(options: dict[str, float]) -> None:
     result = tried(SwappedInputs(), program(net(**options)))
     assert judged(Check(), result) == []
-    assert result.data["tries"][-1]["used"]
+    assert result.data.tries[-1].used
 
 
 def test_a_score_of_the_whole_batch_looks_at_its_input_in_whatever_order() -> None:
     result = tried(SwappedInputs(), critic())
-    assert all(attempt["given"] > 0.01 for attempt in result.data["tries"])
+    assert all(attempt.given > 0.01 for attempt in result.data.tries)
     assert judged(Check(), result) == []
 
 
@@ -87,12 +87,12 @@ def test_a_score_of_the_whole_batch_looks_at_its_input_in_whatever_order() -> No
 def test_healthy_programs_of_all_kinds_pass(name: str) -> None:
     result = tried(SwappedInputs(), HEALTHY[name]())
     assert judged(Check(), result) == []
-    assert result.data["tries"][-1]["used"] or name == "vae"  # its code is noisy at first
+    assert result.data.tries[-1].used or name == "vae"  # its code is noisy at first
 
 
 def test_a_slow_optimizer_is_not_taken_for_a_model_that_does_not_look() -> None:
     result = tried(SwappedInputs(), program(net(), rate=1e-7))
-    assert [t["used"] for t in result.data["tries"]] == [False, True]
+    assert [t.used for t in result.data.tries] == [False, True]
     assert judged(Check(), result) == []
 
 

@@ -25,6 +25,8 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.measure.rng import seed_all
+from clew.records.facts.data_experiment_facts import AugmentationTrial, ExcessiveAugmentationFact
+from clew.records.facts.experiment_facts import SourceLine
 
 WORDS = ("transform", "aug")
 NOT_OF_INPUTS = ("target", "label", "mask")
@@ -50,7 +52,7 @@ class AugmentationOff(Experiment):
         order = random_order(origin.length, 2).tolist()
         with reading():
             if not is_random(origin, order[:2]):
-                return Result({"random": False, "line": list(subject.line)})
+                return Result(ExcessiveAugmentationFact(line=SourceLine(*subject.line)))
             if origin.length < self.least:
                 raise CannotJudge(
                     f"the dataset has {origin.length} samples; the experiment needs {self.least}"
@@ -62,17 +64,23 @@ class AugmentationOff(Experiment):
                     "keep random transforms in an attribute of the dataset: self.transform",
                 )
             plain, augmented = self._drawn(subject, origin, plain_origin, order[: self.most], clock)
-        data: dict[str, Any] = {"random": True, "transforms": names, "line": list(subject.line)}
-        data |= {"distance": _distance(plain, augmented[0]), "samples": plain.size}
         trials = self._trials(subject, plain, augmented, clock)
+        found = ExcessiveAugmentationFact(
+            random=True,
+            transforms=tuple(names),
+            distance=_distance(plain, augmented[0]),
+            samples=plain.size,
+            trials=tuple(_summed(off, on) for off, on in trials),
+            line=SourceLine(*subject.line),
+        )
         shown = [*exhibits(plain, [0, 1], subject, ["as it is"] * 2)]
         shown += exhibits(augmented[0], [0, 1], subject, ["augmented"] * 2)
+        off, on = trials[0]
         lines = [
-            Plot.of_losses(f"training loss {words}", curve)
-            for words, curve in (("with augmentation", trials[0]["on"]), ("without", trials[0]["off"]))
+            Plot.of_losses(f"training loss {words}", arm.losses)
+            for words, arm in (("with augmentation", on), ("without", off))
         ]
-        kept = [{k: v for k, v in trial.items() if k not in ("on", "off")} for trial in trials]
-        return Result({**data, "trials": kept}, lines, shown)
+        return Result(found, lines, shown)
 
     def _drawn(
         self, subject: Subject, origin: DatasetSource, plain: DatasetSource, order: list[int], clock: Clock
@@ -90,32 +98,47 @@ class AugmentationOff(Experiment):
 
     def _trials(
         self, subject: Subject, plain: StepBatch, augmented: list[StepBatch], clock: Clock
-    ) -> list[dict[str, Any]]:
+    ) -> list[tuple[_Arm, _Arm]]:
+        """For each seed a training without augmentation and one with it."""
         out = list(range(plain.size // 4))
         into = list(range(plain.size // 4, plain.size))
         held, size = plain.rows(out), min(subject.batch().size, len(into))
-        seconds = min(self.seconds, clock.left / 2) / (
-            2 * self.seeds
-        )  # for the first; the others run as many steps
+        parts = [plain.rows(into)], [a.rows(into) for a in augmented]
+        # This is for the first training; the others run as many steps.
+        steps, seconds = self.steps, min(self.seconds, clock.left / 2) / (2 * self.seeds)
         trials = []
-        steps = self.steps
         for seed in range(self.seeds):
-            arms = {"off": [plain.rows(into)], "on": [a.rows(into) for a in augmented]}
-            trial: dict[str, Any] = {}
-            for name, parts in arms.items():
-                batches = [b for part in parts for b in cut(part, size, seed)]
+            arms = []
+            for versions in parts:
+                batches = [b for version in versions for b in cut(version, size, seed)]
                 with subject.snapshot(seed=seed) as snapshot:
-                    trial["start"] = snapshot.loss_value(held)
-                    on_step = on_finite_steps(clock, seconds)
-                    trial[name] = snapshot.train(batches, steps, on_step=on_step)
-                    trial[f"held_{name}"] = snapshot.loss_value(held)
-                steps, seconds = len(trial[name]), math.inf
-                trial[f"end_{name}"] = fmean(trial[name][-max(1, steps // 5) :])
-            trials.append({**trial, "steps": steps})
-            gain = trial["start"] - trial["held_off"]
-            if gain > 0 and trial["start"] - trial["held_on"] > self.harmless * gain:
+                    start = snapshot.loss_value(held)
+                    losses = snapshot.train(batches, steps, on_step=on_finite_steps(clock, seconds))
+                    arms.append(_Arm(losses, start, snapshot.loss_value(held)))
+                steps, seconds = len(losses), math.inf
+            off, on = arms
+            trials.append((off, on))
+            gain = on.start - off.held
+            if gain > 0 and on.start - on.held > self.harmless * gain:
                 break
         return trials
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """A training: its losses, and those on the held-out samples before and after it."""
+
+    losses: list[float]
+    start: float
+    held: float
+
+    @property
+    def end(self) -> float:
+        return fmean(self.losses[-max(1, len(self.losses) // 5) :])
+
+
+def _summed(off: _Arm, on: _Arm) -> AugmentationTrial:
+    return AugmentationTrial(on.start, off.held, off.end, on.held, on.end, len(on.losses))
 
 
 def _read(origin: DatasetSource, order: Sequence[int], version: int, clock: Clock) -> tuple[list[Any], Any]:

@@ -22,6 +22,8 @@ from clew.labs.snapshot.sample_pool import captured, drawn_alone, pool, rows_as_
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.data_experiment_facts import LabelsMisalignedFact, LearnablePairs, MatchedSamples
+from clew.records.facts.experiment_facts import SourceLine
 
 MOST_SHOWN = 6
 SHOWN_DIGITS = 4
@@ -48,24 +50,24 @@ class LabelPairs(Experiment):
         if loader.drawn:
             sides["loader"] = _compared(known, subject, loader.batch)
         clock.tick(0.7)
-        data: dict[str, Any] = {
-            "samples": alone.size,
-            "sides": {name: side.to_json() for name, side in sides.items()},
-            "learners": self._learners(subject, alone, seen, sides),
-            "line": list(subject.line),
-        }
+        found = LabelsMisalignedFact(
+            samples=alone.size,
+            sides={name: side.counts for name, side in sides.items()},
+            learners=self._learners(subject, alone, seen, sides),
+            line=SourceLine(*subject.line),
+        )
         worst = max(sides.values(), key=lambda side: len(side.other))
         notes = [
             f"loaded as {row.given}, labelled {row.known} in the dataset" for row in worst.other[:MOST_SHOWN]
         ]
         batch = seen if worst is sides["training"] else loader.batch
         return Result(
-            data, exhibits=exhibits(batch, [r.row for r in worst.other[:MOST_SHOWN]], subject, notes)
+            found, exhibits=exhibits(batch, [r.row for r in worst.other[:MOST_SHOWN]], subject, notes)
         )
 
     def _learners(
         self, subject: Subject, alone: StepBatch, seen: StepBatch, sides: dict[str, _Side]
-    ) -> dict[str, Any] | None:
+    ) -> LearnablePairs | None:
         """Where training samples can't be matched to the dataset: can learners learn as much from them?"""
         if sides["training"].matched >= self.least:
             return None
@@ -77,11 +79,11 @@ class LabelPairs(Experiment):
                 f"{min(alone.size, seen.size)} are too few to compare what can be learned from them "
                 f"({self.learned} are needed)"
             )
-        return {
-            "dataset": self._deviations(subject, alone),
-            "training": self._deviations(subject, seen),
-            "samples": [alone.size, seen.size],
-        }
+        return LearnablePairs(
+            dataset=self._deviations(subject, alone),
+            training=self._deviations(subject, seen),
+            samples=(alone.size, seen.size),
+        )
 
     def _deviations(self, subject: Subject, batch: StepBatch) -> float:
         columns = labels_of(subject, batch).columns
@@ -104,8 +106,9 @@ class _Side:
     other: list[_Row]  # of these, those with another label
     consistent: float  # share that one fixed renaming of the labels explains
 
-    def to_json(self) -> dict[str, Any]:
-        return {"matched": self.matched, "other": len(self.other), "consistent": self.consistent}
+    @property
+    def counts(self) -> MatchedSamples:
+        return MatchedSamples(self.matched, len(self.other), self.consistent)
 
 
 def _by_input(batch: StepBatch, target: Tensor) -> dict[bytes, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,6 +24,8 @@ from clew.labs.snapshot.dataset_copy import (
 from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.data_experiment_facts import DeliveredField, LoaderCorruptsDataFact
+from clew.records.facts.experiment_facts import SourceLine
 
 # How a field of a batch relates to the field that the dataset returned.
 SAME = "same"  # except for dtype and shape
@@ -38,15 +40,6 @@ ROUNDING = 1e-2  # of the largest value: the rounding of half precision
 
 
 @dataclass(frozen=True)
-class Field:
-    """How one field of a batch relates to what the dataset returned for its samples."""
-
-    name: str
-    relation: str
-    detail: str = ""
-
-
-@dataclass(frozen=True)
 class LoaderAgainstDataset(Experiment):
     name = "loader-corrupts-data"
     question = "does the loader return the dataset's data?"
@@ -57,7 +50,7 @@ class LoaderAgainstDataset(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         one, other = source(subject), source(subject)
-        found: dict[str, list[Field]] = {}
+        found: dict[str, list[DeliveredField]] = {}
         compared = 0
         with reading():
             for number, indices in enumerate(self._indices(one)):
@@ -72,16 +65,17 @@ class LoaderAgainstDataset(Experiment):
                 "the loader's batches can't be compared with the dataset's samples, which differ in shape or "
                 "are rearranged"
             )
-        data = {
-            "samples": compared,
-            "fields": [_summed(name, fields) for name, fields in found.items()],
-            "collate": getattr(subject.loader.collate_fn, "__qualname__", "collate_fn"),
-            "dataset": type(subject.dataset).__name__,
-            "line": written_at(subject.loader.collate_fn)
-            or written_at(getattr(type(subject.dataset), "__getitem__", None))
-            or list(subject.line),
-        }
-        return Result(data)
+        return Result(
+            LoaderCorruptsDataFact(
+                samples=compared,
+                fields=tuple(map(_summed, found.values())),
+                collate=getattr(subject.loader.collate_fn, "__qualname__", "collate_fn"),
+                dataset=type(subject.dataset).__name__,
+                line=written_at(subject.loader.collate_fn)
+                or written_at(getattr(type(subject.dataset), "__getitem__", None))
+                or SourceLine(*subject.line),
+            )
+        )
 
     def _indices(self, origin: DatasetSource) -> list[list[int]]:
         size = min(origin.batch_size, self.most)
@@ -101,7 +95,7 @@ def _pair(one: DatasetSource, other: DatasetSource, indices: list[int], seed: in
     return items, other.batch(indices, seed)
 
 
-def _compared(items: list[Any], batch: Any) -> list[Field]:
+def _compared(items: list[Any], batch: Any) -> list[DeliveredField]:
     """The fields that exist under the same key or position before and after."""
     samples = [parts(item) for item in items]
     delivered = parts(batch)
@@ -121,55 +115,49 @@ def _compared(items: list[Any], batch: Any) -> list[Field]:
     ]
 
 
-def _summed(name: str, fields: list[Field]) -> dict[str, Any]:
+def _summed(fields: list[DeliveredField]) -> DeliveredField:
     """The most frequent relation, among those that are more than a change of values."""
     counts = Counter(f.relation for f in fields)
     worst = max(fields, key=lambda f: (counts[f.relation], f.relation != MADE))
-    return {
-        "name": name,
-        "relation": worst.relation,
-        "batches": counts[worst.relation],
-        "of": len(fields),
-        "detail": worst.detail,
-    }
+    return replace(worst, batches=counts[worst.relation], of=len(fields))
 
 
-def relation(name: str, wanted: Tensor, delivered: Any, others: Mapping[str, Tensor]) -> Field:
+def relation(name: str, wanted: Tensor, delivered: Any, others: Mapping[str, Tensor]) -> DeliveredField:
     """How the column of one field changed; `others` are the columns of all fields."""
     found = as_tensor(delivered)
     if found is None or found.dim() == 0:
-        return Field(name, MADE)
+        return DeliveredField(name, MADE)
     if len(found) != len(wanted):
-        return Field(name, MISSING if len(found) < len(wanted) else MADE, detail=f"{len(found)}")
+        return DeliveredField(name, MISSING if len(found) < len(wanted) else MADE, detail=f"{len(found)}")
     if found[0].numel() != wanted[0].numel():
         return _other_size(name, wanted, found)
     rows, given = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
     if _near(rows, given):
-        return Field(name, SAME)
+        return DeliveredField(name, SAME)
     if _moved(rows, given):
-        return Field(name, MOVED)
+        return DeliveredField(name, MOVED)
     for other, values in others.items():
         if other != name and values.shape == wanted.shape and _near(values.reshape(rows.shape), given):
-            return Field(name, SWAPPED, detail=other)
+            return DeliveredField(name, SWAPPED, detail=other)
     return _values(name, rows, given, delivered)
 
 
-def _other_size(name: str, wanted: Tensor, found: Tensor) -> Field:
+def _other_size(name: str, wanted: Tensor, found: Tensor) -> DeliveredField:
     alike = len(found) > 1 and bool((found == found[:1]).all()) and not bool((wanted == wanted[:1]).all())
-    return Field(name, REPEATED if alike else MADE)
+    return DeliveredField(name, REPEATED if alike else MADE)
 
 
-def _values(name: str, rows: Tensor, given: Tensor, delivered: Any) -> Field:
+def _values(name: str, rows: Tensor, given: Tensor, delivered: Any) -> DeliveredField:
     if len(rows) > 1 and bool((given == given[:1]).all()) and not bool((rows == rows[:1]).all()):
         which = next((n for n, row in enumerate(rows) if _near(row, given[0])), None)
         if not _cut_off(rows, given):
-            return Field(name, REPEATED, detail="" if which is None else str(which))
+            return DeliveredField(name, REPEATED, detail="" if which is None else str(which))
     if _cut_off(rows, given):
-        return Field(name, LOST, detail=str(getattr(delivered, "dtype", "")).removeprefix("torch."))
+        return DeliveredField(name, LOST, detail=str(getattr(delivered, "dtype", "")).removeprefix("torch."))
     each = _near(rows.sort(1).values, given.sort(1).values)  # an image with its channels first
     if not each and _near(rows.flatten().sort().values, given.flatten().sort().values):
-        return Field(name, MIXED)
-    return Field(name, MADE)
+        return DeliveredField(name, MIXED)
+    return DeliveredField(name, MADE)
 
 
 def _near(a: Tensor, b: Tensor) -> bool:

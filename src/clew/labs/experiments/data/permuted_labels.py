@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -23,6 +22,8 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
+from clew.records.facts.data_experiment_facts import ModelSignal, NoSignalFact, PermutedLosses
+from clew.records.facts.experiment_facts import SourceLine
 
 
 @dataclass(frozen=True)
@@ -43,21 +44,16 @@ class PermutedLabels(Experiment):
         samples = labelled_samples(subject, clock, self.least)
         found = scores(samples.learners, samples.labels.columns, self.permutations)
         clock.tick(0.3)
-        data: dict[str, Any] = {
-            "samples": samples.batch.size,
-            "kind": samples.labels.kind,
-            "scores": [
-                {"learner": s.learner, "real": s.real, "permuted": s.permuted, "deviations": s.deviations}
-                for s in found
-            ],
-            "chance": chance(samples.labels),
-            "accuracy": _accuracy(samples),
-            "model": None,
-            "line": list(subject.line),
-        }
-        if max(s.deviations for s in found) < self.clear:
-            data["model"] = self._model(subject, samples, clock)
         best = max(found, key=lambda s: s.deviations)
+        fact = NoSignalFact(
+            samples=samples.batch.size,
+            kind=samples.labels.kind,
+            scores=tuple(found),
+            chance=chance(samples.labels),
+            accuracy=_accuracy(samples),
+            model=self._model(subject, samples, clock) if best.deviations < self.clear else None,
+            line=SourceLine(*subject.line),
+        )
         ordered = sorted(best.permuted)
         plot = Plot(
             f"{best.learner} learner with permuted labels, sorted; {best.real:.3f} with the real labels",
@@ -66,29 +62,23 @@ class PermutedLabels(Experiment):
             "permutation",
             "correlation of prediction and label",
         )
-        return Result(data, [plot])
+        return Result(fact, [plot])
 
-    def _model(self, subject: Subject, samples: LabelledSamples, clock: Clock) -> dict[str, Any]:
+    def _model(self, subject: Subject, samples: LabelledSamples, clock: Clock) -> ModelSignal:
         """The user's own model: trained on one part, evaluated on it and on the rest."""
         into, out = split(samples.batch, self.held_out)
         batches = cut(into, min(subject.batch().size, into.size))
         with subject.snapshot() as snapshot:
             on_step = on_finite_steps(clock, min(self.seconds, clock.left / 2))
             losses = snapshot.train(batches, self.steps, on_step=on_step)
-            return {
-                "steps": len(losses),
-                "held_out": self._compared(snapshot, out),
-                "trained": self._compared(snapshot, into),
-            }
+            return ModelSignal(len(losses), self._compared(snapshot, out), self._compared(snapshot, into))
 
-    def _compared(self, snapshot: StepSnapshot, batch: StepBatch) -> dict[str, Any]:
+    def _compared(self, snapshot: StepSnapshot, batch: StepBatch) -> PermutedLosses:
         batch = batch.first(self.most)
         generator = torch.Generator().manual_seed(0)
         orders = [torch.randperm(batch.size, generator=generator) for _ in range(20)]
-        return {
-            "real": snapshot.loss_value(batch),
-            "permuted": [snapshot.loss_value(relabelled(batch, o)) for o in orders],
-        }
+        real = snapshot.loss_value(batch)
+        return PermutedLosses(real, tuple(snapshot.loss_value(relabelled(batch, o)) for o in orders))
 
 
 def _accuracy(samples: LabelledSamples) -> float | None:

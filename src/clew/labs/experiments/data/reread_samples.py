@@ -21,6 +21,8 @@ from clew.labs.snapshot.dataset_copy import (
 from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.data_experiment_facts import DatasetMutatesFact
+from clew.records.facts.experiment_facts import SourceLine
 
 
 @dataclass(frozen=True)
@@ -45,20 +47,20 @@ class RereadSamples(Experiment):
                 "random generator"
             )
         first = next((name for name in fields if name in rounds[0][0]), None)
-        means = [_statistics(samples, first) for samples in rounds] if first else []
-        data = {
-            "dataset": type(subject.dataset).__name__,
-            "samples": len(rounds[0]),
-            "reads": self.times,
-            "fields": fields,
-            "arrays": arrays,
-            "means": [m for m, _ in means],
-            "deviations": [d for _, d in means],
-            "line": written_at(getattr(type(subject.dataset), "__getitem__", None)) or list(subject.line),
-        }
-        course = [mean for mean, _ in means]
-        line = Plot("mean of samples, read repeatedly", range(len(course)), course, "read", "mean")
-        return Result(data, [line] if course else [])
+        statistics = [_statistics(samples, first) for samples in rounds] if first else []
+        means, deviations = zip(*statistics, strict=True) if statistics else ((), ())
+        found = DatasetMutatesFact(
+            dataset=type(subject.dataset).__name__,
+            samples=len(rounds[0]),
+            reads=self.times,
+            fields=tuple(fields),
+            arrays=tuple(arrays),
+            means=means,
+            deviations=deviations,
+            line=written_at(getattr(type(subject.dataset), "__getitem__", None)) or SourceLine(*subject.line),
+        )
+        line = Plot("mean of samples, read repeatedly", range(len(means)), means, "read", "mean")
+        return Result(found, [line] if means else [])
 
     def _rounds(
         self, origin: DatasetSource, indices: list[int], clock: Clock

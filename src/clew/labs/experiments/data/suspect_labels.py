@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +18,8 @@ from clew.labs.experiments.tools.reference_learners import accuracy
 from clew.labs.snapshot.sample_exhibits import exhibits
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.data_experiment_facts import ConfusedLabels, LabelNoiseFact, SuspectLabel
+from clew.records.facts.experiment_facts import SourceLine
 
 MOST_SHOWN = 8
 MOST_LISTED = 100
@@ -51,23 +52,23 @@ class SuspectLabels(Experiment):
         typical = margin.quantile(TYPICAL).clamp(min=1e-12)
         surest = margin.argsort(descending=True)[: max(1, int(self.sure * len(margin)))]
         wrong = suggested != given
-        found = [int(n) for n in (wrong & (margin >= self.clear * typical)).nonzero().flatten()]
-        suspects = sorted(found, key=lambda n: -float(margin[n]))
-        data = {
-            "samples": len(given),
-            "accuracy": right,
-            "chance": chance(samples.labels),
-            "judged": len(surest),
-            "wrong": int(wrong[surest].sum()),
-            "clear": float((margin >= self.clear * typical).double().mean()),
-            "suspects": [_suspect(samples, n, suggested, shares) for n in suspects[:MOST_LISTED]],
-            "suspect_count": len(suspects),
-            "pairs": _pairs(given, suggested, suspects),
-            "line": list(subject.line),
-        }
+        rows = [int(n) for n in (wrong & (margin >= self.clear * typical)).nonzero().flatten()]
+        suspects = sorted(rows, key=lambda n: -float(margin[n]))
+        found = LabelNoiseFact(
+            samples=len(given),
+            accuracy=right,
+            chance=chance(samples.labels),
+            judged=len(surest),
+            wrong=int(wrong[surest].sum()),
+            clear=float((margin >= self.clear * typical).double().mean()),
+            suspects=tuple(_suspect(samples, n, suggested, shares) for n in suspects[:MOST_LISTED]),
+            suspect_count=len(suspects),
+            pairs=_pairs(given, suggested, suspects),
+            line=SourceLine(*subject.line),
+        )
         notes = [f"looks like {int(suggested[n])}" for n in suspects[:MOST_SHOWN]]
         shown = exhibits(samples.batch, suspects[:MOST_SHOWN], subject, notes)
-        return Result(data, [_course(margin, wrong)], shown)
+        return Result(found, [_course(margin, wrong)], shown)
 
     def _predicted(self, samples: LabelledSamples) -> tuple[Tensor, float]:
         """The share of each class, predicted by the good learners, and the accuracy of the best one."""
@@ -79,22 +80,22 @@ class SuspectLabels(Experiment):
         return mean, max(rights)
 
 
-def _suspect(samples: LabelledSamples, row: int, suggested: Tensor, shares: Tensor) -> dict[str, Any]:
+def _suspect(samples: LabelledSamples, row: int, suggested: Tensor, shares: Tensor) -> SuspectLabel:
     given = int(samples.labels.values[row])
     index = samples.batch.indices[row] if samples.batch.indices is not None else None
-    return {
-        "index": index,
-        "given": given,
-        "suggested": int(suggested[row]),
-        "share": float(shares[row, suggested[row]]),
-        "share_given": float(shares[row, given]),
-    }
+    return SuspectLabel(
+        index=index,
+        given=given,
+        suggested=int(suggested[row]),
+        share=float(shares[row, suggested[row]]),
+        share_given=float(shares[row, given]),
+    )
 
 
-def _pairs(given: Tensor, suggested: Tensor, suspects: list[int]) -> list[list[int]]:
-    """The most frequent confusions: labelled as, looks like, how often."""
+def _pairs(given: Tensor, suggested: Tensor, suspects: list[int]) -> tuple[ConfusedLabels, ...]:
+    """The most frequent confusions."""
     counts = Counter((int(given[n]), int(suggested[n])) for n in suspects)
-    return [[*pair, count] for pair, count in counts.most_common(5)]
+    return tuple(ConfusedLabels(*pair, count) for pair, count in counts.most_common(5))
 
 
 def _course(margin: Tensor, wrong: Tensor) -> Plot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +17,8 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import ObservedStep, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import BatchSizeUnfitFact, NoisePoint
 
 GROUPS = 4  # of batches, whose mean gradients are compared with each other
 
@@ -36,16 +38,15 @@ class GradientNoise(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
         compared, small = self._compared(subject)
-        points: list[dict[str, float]] = []
+        points: list[NoisePoint] = []
         with subject.snapshot() as snapshot:
             if _among_themselves(snapshot.observe(subject.batch()), subject.batch().size):
                 raise CannotJudge("the loss compares the samples of a batch with each other")
             optimizer = snapshot.optimizer
             for number in range(self.points):
                 clock.tick(number / self.points)
-                points.append(
-                    {"step": number * self.between, **_noise(snapshot, compared, small, optimizer, clock)}
-                )
+                noise = _noise(snapshot, compared, small, optimizer, clock)
+                points.append(replace(noise, step=number * self.between))
                 if number + 1 < self.points:
                     train(
                         snapshot,
@@ -55,14 +56,14 @@ class GradientNoise(Experiment):
                         clock,
                         optimizer=optimizer,
                     )
-        data: dict[str, Any] = {
-            "batch": _size(subject),
-            "line": list(subject.line),
-            "compared": len(compared),
-            "points": points,
-        }
-        steps, scales = [p["step"] for p in points], [p["scale"] for p in points]
-        return Result(data, [Plot("gradient noise scale", steps, scales, y_label="samples")])
+        found = BatchSizeUnfitFact(
+            batch=_size(subject),
+            line=SourceLine(*subject.line),
+            compared=len(compared),
+            points=tuple(points),
+        )
+        steps, scales = [p.step for p in points], [p.scale for p in points]
+        return Result(found, [Plot("gradient noise scale", steps, scales, y_label="samples")])
 
     def _compared(self, subject: Subject) -> tuple[Sequence[StepBatch], float]:
         """Batches of one size, and that size in samples."""
@@ -98,7 +99,7 @@ def _among_themselves(seen: ObservedStep, size: int) -> bool:
 
 def _noise(
     snapshot: StepSnapshot, batches: Sequence[StepBatch], size: float, optimizer: Any, clock: Clock
-) -> dict[str, float]:
+) -> NoisePoint:
     """McCandlish et al. 2018, appendix A.1; the true gradient's length from products of independent parts."""
     parameters = trained(optimizer)
     sums: list[Tensor | None] = [None] * GROUPS
@@ -119,11 +120,11 @@ def _noise(
     spread = (squares / (count * GROUPS) - length) * size
     if not math.isfinite(spread):
         raise CannotJudge("the gradient is non-finite")
-    return {
-        "scale": _over(spread, length),
-        "least": _over(spread, length + 2 * error),
-        "most": _over(spread, length - 2 * error),
-    }
+    return NoisePoint(
+        scale=_over(spread, length),
+        least=_over(spread, length + 2 * error),
+        most=_over(spread, length - 2 * error),
+    )
 
 
 def _over(spread: float, length: float) -> float:

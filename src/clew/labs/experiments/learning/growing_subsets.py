@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import split
@@ -14,6 +13,8 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import LearningCurve, TooFewExamplesFact
 
 
 @dataclass(frozen=True)
@@ -39,27 +40,27 @@ class GrowingSubsets(Experiment):
         subject.need_step()
         seeds = self.seeds if drawn.batch.size >= self.few else self.seeds_of_few
         self._must_be_quick(subject, drawn.batch, seeds, clock)
-        curves: list[dict[str, Any]] = []
+        curves: list[LearningCurve] = []
         try:
             for seed in range(seeds):
-                curves.append(self._curve(subject, drawn.batch, seed, clock))
+                sizes, curve = self._curve(subject, drawn.batch, seed, clock)  # sizes are always the same
+                curves.append(curve)
         except OutOfTime:
             if len(curves) < self.seeds:
                 raise
-        sizes = curves[0]["sizes"]
-        means = [sum(c["held_out"][n] for c in curves) / len(curves) for n in range(len(sizes))]
-        data = {
-            "samples": drawn.batch.size,
-            "steps": self.steps,
-            "parameters": sum(p.numel() for p in subject.parameters()),
-            "sizes": sizes,
-            "curves": [{k: c[k] for k in ("held_out", "trained", "start")} for c in curves],
-            "line": list(subject.line),
-        }
+        means = [sum(c.held_out[n] for c in curves) / len(curves) for n in range(len(sizes))]
+        found = TooFewExamplesFact(
+            samples=drawn.batch.size,
+            steps=self.steps,
+            parameters=sum(p.numel() for p in subject.parameters()),
+            sizes=tuple(sizes),
+            curves=tuple(curves),
+            line=SourceLine(*subject.line),
+        )
         line = Plot(
             "loss on held-out samples, by number of training samples", sizes, means, "samples", "loss"
         )
-        return Result(data, [line])
+        return Result(found, [line])
 
     def _must_be_all(self, drawn: Pool) -> None:
         if not drawn.drawn:
@@ -69,21 +70,23 @@ class GrowingSubsets(Experiment):
         if drawn.batch.size < self.least:
             raise CannotJudge(f"{drawn.batch.size} samples are too few to split; it takes {self.least}")
 
-    def _curve(self, subject: Subject, batch: StepBatch, seed: int, clock: Clock) -> dict[str, Any]:
-        """The best loss on held-out samples after training on growing parts of the rest."""
+    def _curve(
+        self, subject: Subject, batch: StepBatch, seed: int, clock: Clock
+    ) -> tuple[list[int], LearningCurve]:
+        """The best loss on held-out samples after training on growing parts of the rest, and their sizes."""
         into, out = split(batch, min(self.held_out, self.most / batch.size), seed)
-        curve: dict[str, Any] = {"sizes": [], "held_out": [], "trained": [], "start": math.nan}
+        sizes, held_out, trained, start = [], [], [], math.nan
         held = cut(out, subject.batch().size)[: self.judged]
         for part in self.parts:
             rows = into.rows(range(max(2, round(part * into.size))))
             batches = cut(rows, subject.batch().size)
             with subject.snapshot(seed=seed) as snapshot:
-                curve["start"] = snapshot.loss_value(*held)
-                best, trained = self._best(snapshot, batches, held, clock)
-            curve["sizes"].append(rows.size)
-            curve["held_out"].append(min(best, curve["start"]))
-            curve["trained"].append(trained)
-        return curve
+                start = snapshot.loss_value(*held)
+                best, loss = self._best(snapshot, batches, held, clock)
+            sizes.append(rows.size)
+            held_out.append(min(best, start))
+            trained.append(loss)
+        return sizes, LearningCurve(tuple(held_out), tuple(trained), start)
 
     def _best(
         self, snapshot: StepSnapshot, batches: list[StepBatch], held: list[StepBatch], clock: Clock

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.loss_bounds import mean_loss, measured
@@ -17,11 +17,20 @@ from clew.labs.experiments.tools.short_training import OWN, TrainingSetting, dro
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
-from clew.records.codec import json_float
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import (
+    HyperparametersOffFact,
+    LearningRateTooHighFact,
+    LearningRateTooLowFact,
+    ProgramTraining,
+    RateGains,
+)
 
 SEEDS = 3  # orders of the batches, and random numbers
 MEASURED = 4  # batches on which the loss is measured before and after
 CACHE = "rates"
+
+F = TypeVar("F", bound=ProgramTraining)
 
 
 @dataclass
@@ -76,30 +85,40 @@ class RateTrainings:
         random.Random(seed).shuffle(order)
         return order
 
-    def compared(self, best: float, seeds: int, clock: Clock) -> Result:
+    def compared(
+        self,
+        kind: type[LearningRateTooHighFact | LearningRateTooLowFact],
+        best: float,
+        seeds: int,
+        clock: Clock,
+    ) -> Result:
         """What the check reads: gains over the seeds at the user's rate, and at this factor on it."""
         own = self.subject.learning_rate()
         rows = []
         for number, factor in enumerate((1.0, best)):
             clock.tick(number / 2)
-            gains = [json_float(self.run(factor, seed, clock).gain) for seed in range(seeds)]
-            rows.append({"factor": factor, "rate": own * factor, "gains": gains})
-        data = {"start": self.start, "steps": self.steps, "rate": own, "rows": rows, **self.about()}
+            rows.append(RateGains(factor, own * factor, self.gains(factor, seeds, clock)))
+        found = replace(self.about(kind), start=self.start, steps=self.steps, rate=own, rows=tuple(rows))
         plots = [
             Plot.of_losses(
                 f"loss at a learning rate of {own * factor:.2g}", self.run(factor, 0, clock).losses
             )
             for factor in dict.fromkeys((1.0, best))
         ]
-        return Result(data, plots)
+        return Result(found, plots)
 
-    def about(self) -> dict[str, Any]:
+    def gains(self, rate: float, seeds: int, clock: Clock, optimizer: str = OWN) -> tuple[float, ...]:
+        """By how much the loss fell, seed by seed."""
+        return tuple(self.run(rate, seed, clock, optimizer).gain for seed in range(seeds))
+
+    def about(self, kind: type[F]) -> F:
+        """The fact with what is known of the user's own training."""
         group = self.subject.optimizer.param_groups[0]
-        return {
-            "optimizer": type(self.subject.optimizer).__name__,
-            "line": list(self.subject.line),
-            "warms_up": _warms_up(self.subject, group),
-        }
+        return kind(
+            optimizer=type(self.subject.optimizer).__name__,
+            line=SourceLine(*self.subject.line),
+            warms_up=_warms_up(self.subject, group),
+        )
 
 
 def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
@@ -130,7 +149,8 @@ class HigherRates(Experiment):
                 best, gain = factor, reached
             if reached < 0.9 * gain or own > self.clear * trainings.start > 0:
                 break  # past the best rate, or the answer is clear
-        return trainings.compared(best, SEEDS if own <= self.clear * gain else 1, clock)
+        seeds = SEEDS if own <= self.clear * gain else 1
+        return trainings.compared(LearningRateTooLowFact, best, seeds, clock)
 
 
 @dataclass(frozen=True)
@@ -152,7 +172,8 @@ class LowerRates(Experiment):
                 best, gain = factor, reached
             elif gain > 0:  # lower ones only gain less
                 break
-        return trainings.compared(best, SEEDS if own <= self.clear * gain else 1, clock)
+        seeds = SEEDS if own <= self.clear * gain else 1
+        return trainings.compared(LearningRateTooHighFact, best, seeds, clock)
 
 
 Curve = tuple[list[float], list[float]]  # rates, and losses minus each batch's untrained loss
@@ -173,11 +194,11 @@ class RangeTest(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         trainings = RateTrainings.of(subject)
         rates, losses = self._sweep(subject, clock)
-        smooth = self._smoothed(losses)
-        data = {**trainings.about(), "rate": subject.learning_rate(), **self._region(rates, smooth, losses)}
-        plot = Plot(f"loss while the learning rate rises; yours is {data['rate']:.2g}", rates, smooth,
+        smooth, own = self._smoothed(losses), subject.learning_rate()
+        found = replace(trainings.about(HyperparametersOffFact), rate=own)
+        plot = Plot(f"loss while the learning rate rises; yours is {own:.2g}", rates, smooth,
                     x_label="learning rate", log_x=True)  # fmt: skip
-        return Result(data, [plot])
+        return Result(self._with_region(found, rates, smooth, losses), [plot])
 
     def _sweep(self, subject: Subject, clock: Clock) -> Curve:
         own, batches = subject.learning_rate(), subject.batches
@@ -217,7 +238,9 @@ class RangeTest(Experiment):
             result.append(average / (1 - self.smoothing ** (number + 1)))
         return result
 
-    def _region(self, rates: list[float], smooth: list[float], losses: list[float]) -> dict[str, Any]:
+    def _with_region(
+        self, found: HyperparametersOffFact, rates: list[float], smooth: list[float], losses: list[float]
+    ) -> HyperparametersOffFact:
         """From where the loss visibly falls to where it is lowest, and where it rises above its start."""
         quiet = sorted(smooth[: max(4, self.steps // 8)])  # the lowest rates change nothing
         start, noise = quiet[len(quiet) // 2], quiet[-1] - quiet[0]
@@ -228,11 +251,12 @@ class RangeTest(Experiment):
             first -= 1
         bad = next((n for n in range(lowest, len(smooth)) if smooth[n] > start + 0.5 * fall), None)
         ended = None if len(losses) >= self.steps and bad is None else rates[len(smooth) - 1]
-        return {
-            "start": start,
-            "noise": noise,
-            "fall": fall,
-            "low": rates[first],
-            "best": rates[lowest],
-            "diverges": rates[bad] if bad is not None else ended,
-        }
+        return replace(
+            found,
+            start=start,
+            noise=noise,
+            fall=fall,
+            low=rates[first],
+            best=rates[lowest],
+            diverges=rates[bad] if bad is not None else ended,
+        )

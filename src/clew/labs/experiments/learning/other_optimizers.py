@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from torch.optim import Optimizer
 
@@ -13,7 +12,7 @@ from clew.labs.experiments.learning.learning_rates import SEEDS, RateTrainings
 from clew.labs.experiments.tools.short_training import OWN
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
-from clew.records.codec import json_float
+from clew.records.facts.learning_experiment_facts import OptimizerGains, OptimizerUnfitFact
 
 Entry = tuple[str, float]  # optimizer, and its rate (a factor on the user's own)
 
@@ -40,11 +39,11 @@ class OtherOptimizers(Experiment):
             entries.append(self._best(self._rivals(subject.optimizer), trainings, clock))
         gains = [trainings.run(rate, 0, clock, name).gain for name, rate in entries]
         seeds = 1 if gains[0] > self.clear * gains[-1] or len(entries) == 1 else SEEDS
-        rows = [self._row(trainings, name, rate, seeds, clock) for name, rate in entries]
-        data = {"start": trainings.start, "steps": trainings.steps, "rows": rows, **trainings.about()}
+        rows = tuple(self._row(trainings, name, rate, seeds, clock) for name, rate in entries)
+        found = trainings.about(OptimizerUnfitFact)
         return Result(
-            data,
-            [_plot(trainings, row["name"], *entry, clock) for row, entry in zip(rows, entries, strict=True)],
+            replace(found, start=trainings.start, steps=trainings.steps, rows=rows),
+            [_plot(trainings, row.name, *entry, clock) for row, entry in zip(rows, entries, strict=True)],
         )
 
     def _best(self, entries: list[Entry], trainings: RateTrainings, clock: Clock) -> Entry:
@@ -76,16 +75,14 @@ class OtherOptimizers(Experiment):
 
     def _row(
         self, trainings: RateTrainings, name: str, rate: float, seeds: int, clock: Clock
-    ) -> dict[str, Any]:
+    ) -> OptimizerGains:
         subject = trainings.subject
-        gains = [json_float(trainings.run(rate, seed, clock, name).gain) for seed in range(seeds)]
-        label = name or type(subject.optimizer).__name__
-        return {
-            "name": label,
-            "own": name == OWN,
-            "rate": rate if name else rate * subject.learning_rate(),
-            "gains": gains,
-        }
+        return OptimizerGains(
+            name=name or type(subject.optimizer).__name__,
+            own=name == OWN,
+            rate=rate if name else rate * subject.learning_rate(),
+            gains=trainings.gains(rate, seeds, clock, name),
+        )
 
 
 def _plot(trainings: RateTrainings, label: str, name: str, rate: float, clock: Clock) -> Plot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from clew.labs.experiments.base import Experiment, Plot, Result
@@ -18,6 +18,8 @@ from clew.labs.experiments.tools.short_training import (
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact, OverfitAttempt
 
 # As the program trains, then with everything that disturbs training off, then at other rates; Adam last,
 # so that a poor optimizer is not taken for a network that can't learn.
@@ -29,30 +31,6 @@ PLAN = (
     TrainingSetting.calm("Adam", 1e-3),
     TrainingSetting.calm("Adam", 1e-2),
 )
-
-
-@dataclass
-class OverfitAttempt:
-    """One of the trainings on the same samples."""
-
-    how: str
-    calm: bool
-    own: bool  # with the user's own optimizer
-    steps: int
-    end: float
-    floor: float | None
-    constant: float | None
-    accuracy: float | None
-    losses: list[float] = field(repr=False, default_factory=list)
-
-    def remaining(self, start: float) -> float | None:
-        """The share of the way from the constant prediction's loss to the floor that is left."""
-        if self.floor is None or not math.isfinite(self.end):
-            return None
-        reference = start if self.constant is None else min(start, self.constant)
-        if reference - self.floor <= 1e-3 * abs(start):  # one class, or one value: nothing to learn
-            reference = start
-        return (self.end - self.floor) / max(reference - self.floor, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -72,41 +50,44 @@ class OverfitBatch(Experiment):
             start, spread = _noise(measured(snapshot, batch, seed).loss for seed in range(3))
             dropouts(snapshot, batch)
         must_be_finite(start)
-        attempts: list[OverfitAttempt] = []
+        tried: list[tuple[OverfitAttempt, list[float]]] = []
         for number, setting in enumerate(PLAN):
             clock.tick(number / len(PLAN))
-            attempts.append(self._attempt(subject, batch, setting, start, clock))
-            if self._learned(attempts[-1], start, spread):
+            tried.append(self._attempt(subject, batch, setting, start, clock))
+            if self._learned(tried[-1][0], start, spread):
                 break
-        best = min(attempts, key=lambda a: a.end if math.isfinite(a.end) else math.inf)
-        data: dict[str, Any] = {
-            "samples": batch.size,
-            "start": start,
-            "spread": spread,
-            "line": list(subject.line),
-            "attempts": [_plain(a, start) for a in attempts],
-        }
+        best, losses = min(tried, key=lambda attempt: attempt[0].end)
+        found = CannotOverfitBatchFact(
+            samples=batch.size,
+            start=start,
+            spread=spread,
+            line=SourceLine(*subject.line),
+            attempts=tuple(attempt for attempt, _ in tried),
+        )
         title = f"loss on the same {batch.size} samples ({best.how})"
-        return Result(data, [Plot.of_losses(title, best.losses)])
+        return Result(found, [Plot.of_losses(title, losses)])
 
     def _attempt(
         self, subject: Subject, batch: StepBatch, setting: TrainingSetting, start: float, clock: Clock
-    ) -> OverfitAttempt:
+    ) -> tuple[OverfitAttempt, list[float]]:
+        """One of the trainings, and its losses."""
         first, last, losses = train_until(
             subject, batch, self.steps, setting, clock, lambda first: self._low(first, start)
         )
         where = LossRange.between(first, last)
-        return OverfitAttempt(
+        end = min(last.loss, losses[-1]) if math.isfinite(last.loss) else math.inf
+        attempt = OverfitAttempt(
             how=setting.named(subject),
             calm=not setting.noise,
             own=not setting.optimizer,
             steps=len(losses),
-            end=min(last.loss, losses[-1]) if math.isfinite(last.loss) else math.inf,
+            end=end,
             floor=where.floor,
             constant=where.constant,
             accuracy=last.accuracy,
-            losses=losses,
+            remaining=_remaining(where, start, end),
         )
+        return attempt, losses
 
     def _low(self, first: MeasuredLoss, start: float) -> float:
         """The loss that counts as memorised without doubt."""
@@ -118,7 +99,7 @@ class OverfitBatch(Experiment):
 
     def _learned(self, attempt: OverfitAttempt, start: float, spread: float) -> bool:
         """Whether no further attempt is needed."""
-        left = attempt.remaining(start)
+        left = attempt.remaining
         if left is None:
             return start - attempt.end > max(0.3 * abs(start), 10 * spread)
         return left <= 2 * self.enough or (left <= 0.3 and (attempt.accuracy or 0.0) >= 0.97)
@@ -130,6 +111,11 @@ def _noise(losses: Any) -> tuple[float, float]:
     return values[len(values) // 2], values[-1] - values[0]
 
 
-def _plain(attempt: OverfitAttempt, start: float) -> dict[str, Any]:
-    data = {k: v for k, v in asdict(attempt).items() if k != "losses"}
-    return {**data, "remaining": attempt.remaining(start)}
+def _remaining(where: LossRange, start: float, end: float) -> float | None:
+    """The share of the way from the constant prediction's loss to the floor that is left."""
+    if where.floor is None or not math.isfinite(end):
+        return None
+    reference = start if where.constant is None else min(start, where.constant)
+    if reference - where.floor <= 1e-3 * abs(start):  # one class, or one value: nothing to learn
+        reference = start
+    return (end - where.floor) / max(reference - where.floor, 1e-12)

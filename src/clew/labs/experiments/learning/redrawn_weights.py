@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,19 +17,10 @@ from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import InitialLayer, PoorInitialisationFact
 
 WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
-
-
-@dataclass
-class Layer:
-    """One layer before the first step, in the order of the forward pass."""
-
-    module: str
-    gain: float  # root mean square of its weights times the root of its fan-in: 1 keeps the scale
-    alike: bool  # all units have the same weights
-    output: float = math.nan  # standard deviation
-    gradient: float = math.nan  # root mean square, of the weight
 
 
 @dataclass(frozen=True)
@@ -45,14 +36,7 @@ class RedrawnWeights(Experiment):
         trainings = RateTrainings.of(subject)
         with subject.snapshot() as snapshot:
             layers = _layers(snapshot)
-        data: dict[str, Any] = {
-            "line": list(subject.line),
-            "steps": trainings.steps,
-            "start": trainings.start,
-            "layers": [vars(layer) for layer in layers],
-            "ends": [],
-            "fresh_ends": [],
-        }
+        ends, fresh_ends = [], []
         spreads = [layer.output for layer in layers]
         plot = Plot(
             "standard deviation of the outputs along depth",
@@ -63,11 +47,19 @@ class RedrawnWeights(Experiment):
         )
         if any(self._odd(layer) for layer in layers):
             for seed in range(SEEDS):
-                data["ends"].append(trainings.start - trainings.run(1.0, seed, clock).gain)
-                data["fresh_ends"].append(self._fresh(trainings, seed, clock))
-        return Result(data, [plot])
+                ends.append(trainings.start - trainings.run(1.0, seed, clock).gain)
+                fresh_ends.append(self._fresh(trainings, seed, clock))
+        found = PoorInitialisationFact(
+            line=SourceLine(*subject.line),
+            steps=trainings.steps,
+            start=trainings.start,
+            layers=tuple(layers),
+            ends=tuple(ends),
+            fresh_ends=tuple(fresh_ends),
+        )
+        return Result(found, [plot])
 
-    def _odd(self, layer: Layer) -> bool:
+    def _odd(self, layer: InitialLayer) -> bool:
         return layer.alike or not self.small <= layer.gain <= self.large
 
     def _fresh(self, trainings: RateTrainings, seed: int, clock: Clock) -> float:
@@ -78,9 +70,10 @@ class RedrawnWeights(Experiment):
             return mean_loss(snapshot, trainings.measured) if math.isfinite(losses[-1]) else math.inf
 
 
-def _layers(snapshot: StepSnapshot) -> list[Layer]:
+def _layers(snapshot: StepSnapshot) -> list[InitialLayer]:
+    """In the order of the forward pass."""
     subject = snapshot.subject
-    found: dict[nn.Module, Layer] = {}
+    found: dict[nn.Module, InitialLayer] = {}
     handles = [
         module.register_forward_hook(partial(_note_layer, found, name))
         for root in subject.models.values()
@@ -95,11 +88,13 @@ def _layers(snapshot: StepSnapshot) -> list[Layer]:
     for module, layer in found.items():
         gradient = by_weight.get(id(module.weight))
         if gradient is not None:
-            layer.gradient = float(gradient.square().mean().sqrt())
+            found[module] = replace(layer, gradient=float(gradient.square().mean().sqrt()))
     return list(found.values())
 
 
-def _note_layer(found: dict[nn.Module, Layer], name: str, module: nn.Module, _: Any, output: Any) -> None:
+def _note_layer(
+    found: dict[nn.Module, InitialLayer], name: str, module: nn.Module, _: Any, output: Any
+) -> None:
     if module in found or not isinstance(module.weight, Tensor):
         return
     weight = module.weight.detach().float()
@@ -108,4 +103,4 @@ def _note_layer(found: dict[nn.Module, Layer], name: str, module: nn.Module, _: 
     rows = weight.flatten(1)
     alike = len(rows) > 1 and bool((rows == rows[0]).all())
     spread = float(output.detach().float().std()) if isinstance(output, Tensor) else math.nan
-    found[module] = Layer(name, gain, alike, spread)
+    found[module] = InitialLayer(name, gain, alike, spread)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.loss_bounds import mean_loss
@@ -20,14 +19,17 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import OverRegularisedFact
 
-ON = "on"
+ON, OFF = "on", "off"
 SETTINGS = {
     ON: TrainingSetting(),
-    "off": TrainingSetting(dropout=False, decay=False),
+    OFF: TrainingSetting(dropout=False, decay=False),
     "without dropout": TrainingSetting(dropout=False),
     "without decay": TrainingSetting(decay=False),
 }
+Gains = dict[str, tuple[float, ...]]  # by the setting, seed by seed
 
 
 @dataclass(frozen=True)
@@ -48,34 +50,37 @@ class RegularisationOff(Experiment):
             dropped = dropouts(snapshot, subject.batch())
             start = self._level(snapshot)
         must_be_finite(start)
-        data: dict[str, Any] = {
-            "line": list(subject.line),
-            "start": start,
-            "steps": self.steps,
-            "decay": decay,
-            "dropouts": [list(pair) for pair in dropped],
-            "gains": {},
-        }
+        found = OverRegularisedFact(
+            line=SourceLine(*subject.line),
+            start=start,
+            steps=self.steps,
+            decay=decay,
+            dropouts=tuple(dropped),
+        )
         if not dropped and not decay:
-            return Result(data)  # nothing to switch off
+            return Result(found)  # nothing to switch off
+        gains: Gains = {}
         plots = []
-        for name in (ON, "off"):
+        for name in (ON, OFF):
             gain, losses = self._trained(subject, name, 0, start, clock)
-            data["gains"][name] = [gain]
+            gains[name] = (gain,)
             plots.append(Plot.of_losses(f"loss with dropout and decay {name}", losses))
-        if data["gains"][ON][0] <= self.clear * data["gains"]["off"][0]:
-            self._in_depth(subject, data, start, clock)
-        return Result(data, plots)
+        if gains[ON][0] <= self.clear * gains[OFF][0]:
+            self._in_depth(subject, found, gains, clock)
+        return Result(replace(found, gains=gains), plots)
 
-    def _in_depth(self, subject: Subject, data: dict[str, Any], start: float, clock: Clock) -> None:
+    def _in_depth(self, subject: Subject, found: OverRegularisedFact, gains: Gains, clock: Clock) -> None:
         """More seeds, and each of the two switched off alone."""
-        gains = data["gains"]
+
+        def gain(name: str, seed: int = 0) -> float:
+            return self._trained(subject, name, seed, found.start, clock)[0]
+
         for seed in range(1, self.seeds):
-            for name in (ON, "off"):
-                gains[name].append(self._trained(subject, name, seed, start, clock)[0])
-        if data["decay"] and data["dropouts"]:
+            for name in (ON, OFF):
+                gains[name] += (gain(name, seed),)
+        if found.decay and found.dropouts:
             for name in ("without dropout", "without decay"):
-                gains[name] = [self._trained(subject, name, 0, start, clock)[0]]
+                gains[name] = (gain(name),)
 
     def _trained(
         self, subject: Subject, name: str, seed: int, start: float, clock: Clock

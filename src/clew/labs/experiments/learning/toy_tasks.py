@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +13,8 @@ from clew.labs.experiments.tools.short_training import TrainingSetting, dropouts
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import ToyRung, ToyTaskFailedFact
 
 CONSTANT, TWO, COPY, LINEAR = "constant", "two samples", "copy", "linear rule"
 WORDS = {
@@ -47,7 +48,7 @@ class ToyLadder(Experiment):
         values = values_of(target_of(batch))
         with subject.snapshot() as snapshot:
             dropouts(snapshot, batch)
-        rungs: list[dict[str, Any]] = []
+        rungs: list[ToyRung] = []
         plots: list[Plot] = []
         for number, (name, task) in enumerate(TASKS.items()):
             clock.tick(number / len(TASKS))
@@ -55,27 +56,28 @@ class ToyLadder(Experiment):
                 toy = task(batch, values)
             except CannotJudge:
                 continue  # the data has no such rule to offer
-            rung, losses = self._rung(subject, toy, clock)
-            rungs.append({"name": name, "words": WORDS[name], **rung})
+            rung, losses = self._rung(subject, name, toy, clock)
+            rungs.append(rung)
             plots = [Plot.of_losses(f"loss while the network learns to {WORDS[name]}", losses)]
-            if not rung["taken"]:
+            if not rung.taken:
                 break
         if not rungs:
             raise CannotJudge("no toy task suits the data")
-        return Result({"rungs": rungs, "samples": batch.size, "line": list(subject.line)}, plots)
+        line = SourceLine(*subject.line)
+        return Result(ToyTaskFailedFact(rungs=tuple(rungs), samples=batch.size, line=line), plots)
 
-    def _rung(self, subject: Subject, toy: StepBatch, clock: Clock) -> tuple[dict[str, Any], list[float]]:
+    def _rung(self, subject: Subject, name: str, toy: StepBatch, clock: Clock) -> tuple[ToyRung, list[float]]:
         """The best of all attempts; the first attempt that passes the rung ends it."""
         tried = []
         for setting in PLAN:
-            tried.append(self._attempt(subject, toy, setting, clock))
-            if tried[-1][0]["taken"]:
+            tried.append(self._attempt(subject, name, toy, setting, clock))
+            if tried[-1][0].taken:
                 return tried[-1]
-        return min(tried, key=lambda attempt: float(attempt[0]["remaining"]))
+        return min(tried, key=lambda attempt: attempt[0].remaining)
 
     def _attempt(
-        self, subject: Subject, toy: StepBatch, setting: TrainingSetting, clock: Clock
-    ) -> tuple[dict[str, Any], list[float]]:
+        self, subject: Subject, name: str, toy: StepBatch, setting: TrainingSetting, clock: Clock
+    ) -> tuple[ToyRung, list[float]]:
         first, last, losses = train_until(
             subject,
             toy,
@@ -86,17 +88,19 @@ class ToyLadder(Experiment):
         )
         where = LossRange.between(first, last)
         left = where.remaining(first.loss, last.loss)
-        taken = left <= self.learned or (last.accuracy or 0.0) >= 0.95
-        return {
-            "how": setting.named(subject),
-            "steps": len(losses),
-            "start": first.loss,
-            "end": last.loss,
-            "floor": where.floor,
-            "accuracy": last.accuracy,
-            "remaining": left,
-            "taken": taken,
-        }, losses
+        rung = ToyRung(
+            name=name,
+            words=WORDS[name],
+            how=setting.named(subject),
+            steps=len(losses),
+            start=first.loss,
+            end=last.loss,
+            floor=where.floor,
+            accuracy=last.accuracy,
+            remaining=left,
+            taken=left <= self.learned or (last.accuracy or 0.0) >= 0.95,
+        )
+        return rung, losses
 
 
 @dataclass(frozen=True)

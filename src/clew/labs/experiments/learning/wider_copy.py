@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,8 @@ from clew.labs.snapshot.step_batch import BOTH, StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.learning_experiment_facts import CapacityTooSmallFact, WidthTraining
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 CARRIERS = (nn.Linear, *CONVOLUTIONS, nn.RNNBase, nn.Embedding, nn.EmbeddingBag)
@@ -50,34 +52,35 @@ class WiderCopy(Experiment):
             dropouts(snapshot, batch)
         if LossRange.between(first, first).floor is None:
             raise CannotJudge(UNKNOWN)
-        narrow = self._best(subject, batch, clock, lambda: None)
-        data: dict[str, Any] = {"line": list(subject.line), "samples": batch.size, "narrow": narrow[0]}
-        plots = [_plot("as it is", narrow[1])]
-        if not narrow[0]["enough"]:
-            if narrow[0]["remaining"] > self.nothing:
+        narrow, losses = self._best(subject, batch, clock, lambda: None)
+        found = CapacityTooSmallFact(line=SourceLine(*subject.line), samples=batch.size, narrow=narrow)
+        plots = [_plot("as it is", losses)]
+        if not narrow.enough:
+            if narrow.remaining > self.nothing:
                 raise CannotJudge("the network learns nothing from these samples: see cannot-overfit-batch")
             with subject.snapshot() as snapshot:
                 layers = order_of_layers(snapshot, batch)
-            factor = 8 if hidden_width(layers) <= 8 else 4
-            wide = self._best(subject, batch, clock, lambda: widen(subject, layers, factor))
-            data |= {"factor": factor, "width": hidden_width(layers), "wide": wide[0]}
-            plots.append(_plot(f"{factor} times as wide", wide[1]))
-        return Result(data, plots)
+            width = hidden_width(layers)
+            factor = 8 if width <= 8 else 4
+            wide, losses = self._best(subject, batch, clock, lambda: widen(subject, layers, factor))
+            found = replace(found, factor=factor, width=width, wide=wide)
+            plots.append(_plot(f"{factor} times as wide", losses))
+        return Result(found, plots)
 
     def _best(
         self, subject: Subject, batch: StepBatch, clock: Clock, change: Callable[[], None]
-    ) -> tuple[dict[str, Any], list[float]]:
+    ) -> tuple[WidthTraining, list[float]]:
         tried = []
         for number, rate in enumerate(self.rates):
             clock.tick(number / len(self.rates))
             tried.append(self._attempt(subject, batch, rate, clock, change))
-            if tried[-1][0]["enough"]:
+            if tried[-1][0].enough:
                 return tried[-1]
-        return min(tried, key=lambda attempt: float(attempt[0]["remaining"]))
+        return min(tried, key=lambda attempt: attempt[0].remaining)
 
     def _attempt(
         self, subject: Subject, batch: StepBatch, rate: float, clock: Clock, change: Callable[[], None]
-    ) -> tuple[dict[str, Any], list[float]]:
+    ) -> tuple[WidthTraining, list[float]]:
         setting = TrainingSetting.calm("Adam", rate)
         with subject.snapshot() as snapshot, setting.around(subject):
             try:
@@ -104,7 +107,7 @@ class WiderCopy(Experiment):
 
 def _summary(
     first: MeasuredLoss, last: MeasuredLoss, losses: list[float], rate: float, enough: float
-) -> dict[str, Any]:
+) -> WidthTraining:
     where = LossRange.between(first, last)
     if where.floor is None and math.isfinite(last.loss):
         raise CannotJudge(UNKNOWN)
@@ -112,16 +115,16 @@ def _summary(
     third = losses[-max(len(losses) // 3, 1)]
     still = third - losses[-1]  # by how much it fell in the last third
     above = losses[-1] - where.lowest
-    return {
-        "rate": rate,
-        "start": first.loss,
-        "end": last.loss,
-        "remaining": left,
-        "accuracy": last.accuracy,
-        "falling": still / above if above > 0 else 0.0,
-        "steps": len(losses),
-        "enough": left <= enough or (last.accuracy or 0.0) >= 0.97,
-    }
+    return WidthTraining(
+        rate=rate,
+        start=first.loss,
+        end=last.loss,
+        remaining=left,
+        accuracy=last.accuracy,
+        falling=still / above if above > 0 else 0.0,
+        steps=len(losses),
+        enough=left <= enough or (last.accuracy or 0.0) >= 0.97,
+    )
 
 
 def _plot(how: str, losses: list[float]) -> Plot:

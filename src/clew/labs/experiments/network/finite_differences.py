@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,6 +33,13 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime, first_line
 from clew.labs.snapshot.users_step.model_calls import few_samples
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line
+from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import (
+    FunctionGradient,
+    GradientMismatchFact,
+    GradientStop,
+    ParameterGradient,
+)
 
 SEED = 5
 NEGLIGIBLE = 1e-5  # of the loss: a slope that changes it less; differences are exact to a thousandth of that
@@ -54,24 +60,25 @@ class FiniteDifferences(Experiment):
         batch = doubled_batch(few_samples(subject))
         with subject.snapshot(seed=0) as snapshot, in_double(subject.models.values()) as mode:
             step = _Float64Step(snapshot, batch, mode)
-            functions = list(self._functions(step, clock))
+            functions = tuple(self._functions(step, clock))
             counts, wrong = self._parameters(step, clock)
-        stops = [{"what": w, "file": at[0], "line": at[1]} for w, at in mode.stops if not step.inside(at)]
-        return Result({"functions": functions, "compared": counts, "wrong": wrong, "stops": stops})
+        stops = tuple(GradientStop(what, *at) for what, at in mode.stops if not step.inside(at))
+        return Result(GradientMismatchFact(functions=functions, compared=counts, wrong=wrong, stops=stops))
 
-    def _functions(self, step: _Float64Step, clock: Clock) -> Iterator[dict[str, Any]]:
+    def _functions(self, step: _Float64Step, clock: Clock) -> Iterator[FunctionGradient]:
         for call in step.functions():
             clock.tick()
             found, meant = checked(call, self.tolerance)
             if found is None:
                 continue
-            file, line = source_of(call.function.backward)
-            place = {"file": file, "line": line, "module": call.module[1], "root": call.module[0]}
-            yield {"name": call.function.__name__, "meant": meant, "place": place, **found.to_json()}
+            place = CodePlace(None, *call.module, *source_of(call.function.backward))
+            yield FunctionGradient(**vars(found), name=call.function.__name__, meant=meant, place=place)
 
-    def _parameters(self, step: _Float64Step, clock: Clock) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    def _parameters(
+        self, step: _Float64Step, clock: Clock
+    ) -> tuple[dict[str, int], tuple[ParameterGradient, ...]]:
         counts = {SAME: 0, WRONG: 0, UNSURE: 0}
-        wrong: list[dict[str, Any]] = []
+        wrong: list[ParameterGradient] = []
         found = step.with_gradients()
         stride = max(1, -(-len(found) // self.most))
         for number, (root, name, parameter, gradient) in enumerate(found[::stride]):
@@ -86,8 +93,8 @@ class FiniteDifferences(Experiment):
             counts[result.verdict] += 1
             if result.verdict == WRONG:
                 module, _, param = name.rpartition(".")
-                wrong.append({"root": root, "module": module, "param": param, **result.to_json()})
-        return counts, sorted(wrong, key=lambda w: -w["error"])
+                wrong.append(ParameterGradient(**vars(result), root=root, module=module, param=param))
+        return counts, tuple(sorted(wrong, key=lambda w: -w.error))
 
 
 class _Float64Step:

@@ -24,6 +24,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     sample_dim,
 )
 from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import FutureLeakFact
 
 NEXT, MASK, NAME = "the targets are the inputs moved by one", "it is given a causal mask", "its name"
 LEAST = 4  # positions: with fewer there is no past and future to compare
@@ -62,14 +63,13 @@ class FutureInputs(Experiment):
         if not repeated.steady():
             raise CannotJudge("the same forward gives different numbers (see nondeterministic-step)")
         length = repeated.timeline.length
-        data: dict[str, Any] = {"why": repeated.timeline.why, "length": length, "effect": 0.0}
+        found = FutureLeakFact(why=repeated.timeline.why, length=length)
         for last in sorted({length // 2, 0, length - 2}, key=lambda t: abs(t - length // 2)):
             clock.tick()
             past, future = repeated.effects(last)
             if past <= self.rounding:
                 continue
-            place = repeated.place(last)
-            where = place.to_json() if place else {"root": repeated.call.name, "module": ""}
+            place = repeated.place(last) or CodePlace(root=repeated.call.name, module="")
             effect = past / max(future, self.rounding)
             curve = repeated.by_position(length // 2)
             plot = Plot(
@@ -79,8 +79,8 @@ class FutureInputs(Experiment):
                 x_label="position",
                 y_label="change",
             )
-            return Result({**data, "effect": effect, "last": last, "place": where}, [plot])
-        return Result(data)
+            return Result(replace(found, effect=effect, last=last, place=place), [plot])
+        return Result(found)
 
 
 def _targets(snapshot: StepSnapshot, batch: Any) -> list[Tensor]:

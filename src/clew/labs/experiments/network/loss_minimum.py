@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import LossPrefersWrongFact
 
 CLASSES, BINARY, VALUES = "classes", "binary", "values"
 LOGITS, CHANCES, LOG_CHANCES = "logits", "probabilities", "log-probabilities"
@@ -50,15 +51,11 @@ class LossMinimum(Experiment):
             replaced = _ReplacedOutput(snapshot, batch)
             clock.tick()
             found = _values(replaced) if replaced.match.task == VALUES else _answers(replaced)
-            data: dict[str, Any] = {
-                **found,
-                **_slopes(replaced),
-                "task": replaced.match.task,
-                "place": replaced.place(),
-            }
+            found = _with_slopes(replaced, found)
+            found = replace(found, task=replaced.match.task, place=replaced.place())
         words = _SHARE if replaced.match.task == VALUES else _STRENGTH
-        plot = Plot("the loss as the prediction moves to the target", data["x"], data["y"], words, "loss")
-        return Result(data, [plot])
+        plot = Plot("the loss as the prediction moves to the target", found.x, found.y, words, "loss")
+        return Result(found, [plot])
 
 
 class _ReplacedOutput:
@@ -99,7 +96,7 @@ class _ReplacedOutput:
 
         return hook
 
-    def place(self) -> dict[str, Any]:
+    def place(self) -> CodePlace:
         """The line on which the loss was computed: the last one outside the model."""
         self._snapshot.seed(SEED)
         _, entries = taped(self._subject.models, lambda _: None, lambda: self._snapshot.loss(self._batch))
@@ -137,44 +134,46 @@ def _no_signed_weights(match: Match, batch: StepBatch) -> None:
             raise CannotJudge("samples have signed weights (rewards?): some should become less likely")
 
 
-def _answers(replaced: _ReplacedOutput) -> dict[str, Any]:
+def _answers(replaced: _ReplacedOutput) -> LossPrefersWrongFact:
     """Right answers against wrong ones of the same strength."""
     match = replaced.match
-    y = [replaced.at(match.towards(abs(s), wrong=s < 0)) for s in STRENGTHS]
+    y = tuple(replaced.at(match.towards(abs(s), wrong=s < 0)) for s in STRENGTHS)
     right, wrong = y[-2], y[1]
     if not (math.isfinite(right) and math.isfinite(wrong)):
         raise CannotJudge("the loss of a confident prediction is non-finite")
-    far = [replaced.at(match.towards(s)) for s in FAR] if match.scale == LOGITS else []
-    return {"right": right, "wrong": wrong, "far": far, "start": replaced.start, "x": list(STRENGTHS), "y": y}
+    far = tuple(replaced.at(match.towards(s)) for s in FAR if match.scale == LOGITS)
+    return LossPrefersWrongFact(right=right, wrong=wrong, far=far, start=replaced.start, x=STRENGTHS, y=y)
 
 
-def _values(replaced: _ReplacedOutput) -> dict[str, Any]:
+def _values(replaced: _ReplacedOutput) -> LossPrefersWrongFact:
     """Along the line from the prediction to the target and beyond, and at the target's opposite."""
     match = replaced.match
-    y = [replaced.at(match.between(s)) for s in SHARES]
+    y = tuple(replaced.at(match.between(s)) for s in SHARES)
     target = match.target.to(match.output.dtype).reshape(match.output.shape)
-    return {
-        "right": y[SHARES.index(1.0)],
-        "mirrored": replaced.at(-target),
-        "far": [replaced.at(match.between(s)) for s in FAR],
-        "start": replaced.start,
-        "x": list(SHARES),
-        "y": y,
-    }
+    return LossPrefersWrongFact(
+        right=y[SHARES.index(1.0)],
+        mirrored=replaced.at(-target),
+        far=tuple(replaced.at(match.between(s)) for s in FAR),
+        start=replaced.start,
+        x=SHARES,
+        y=y,
+    )
 
 
-def _slopes(replaced: _ReplacedOutput) -> dict[str, float]:
+def _with_slopes(replaced: _ReplacedOutput, found: LossPrefersWrongFact) -> LossPrefersWrongFact:
     """How fast the loss falls toward the right prediction: by differences, and by autograd."""
     match = replaced.match
     start = match.output.detach()
     end = match.between(1.0) if match.task == VALUES else match.towards(4.0)
     move = end - start
-    found = [(replaced.at(start + h * move) - replaced.at(start - h * move)) / (2 * h) for h in (0.02, 0.01)]
+    coarse, fine = (
+        (replaced.at(start + h * move) - replaced.at(start - h * move)) / (2 * h) for h in (0.02, 0.01)
+    )
     leaf = start.clone().requires_grad_()
     loss = replaced.loss(leaf)
     gradient = torch.autograd.grad(loss, leaf, allow_unused=True)[0] if loss.requires_grad else None
     slope = math.nan if gradient is None else float((gradient * move).sum())
-    return {"slope": found[1], "coarse_slope": found[0], "autograd_slope": slope}
+    return replace(found, slope=fine, coarse_slope=coarse, autograd_slope=slope)
 
 
 @dataclass(frozen=True)

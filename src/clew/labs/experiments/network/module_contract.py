@@ -17,7 +17,6 @@ from clew.labs.experiments.network.batch_independence import ReplacedSamples, le
 from clew.labs.experiments.tools.float64_step import Doubling, in_double
 from clew.labs.experiments.tools.gradcheck import (
     WRONG,
-    DerivativeComparison,
     compared,
     drawn,
     free_direction,
@@ -40,6 +39,12 @@ from clew.labs.snapshot.users_step.model_calls import (
     samples_known,
 )
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import (
+    CustomLayerBrokenFact,
+    DerivativeComparison,
+    ModuleFault,
+)
 
 MOST = 24  # modules tested; the layers of a deep net are similar
 
@@ -64,7 +69,7 @@ class ModuleContract(Experiment):
             modules = own_modules(snapshot, batch)
         if not modules:
             raise CannotJudge("the model has no custom layer")
-        known, found = samples_known(subject, batch), list[dict[str, Any]]()
+        known, found = samples_known(subject, batch), list[ModuleFault]()
         tried: list[str] = []
         for number, own in enumerate(modules):
             try:
@@ -76,20 +81,19 @@ class ModuleContract(Experiment):
                 found += self._faults(own, snapshot, batch.size)
                 leak = self._leak(own, snapshot, clock, batch.size) if known and own.path else None
             if leak is not None:
-                found.append({"place": own.place(), "class": own.kind, "what": "leak", "effect": leak})
-        return Result({"tried": tried, "faults": found})
+                found.append(ModuleFault("leak", own.kind, own.place(), effect=leak))
+        return Result(CustomLayerBrokenFact(tried=tuple(tried), faults=tuple(found)))
 
-    def _faults(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[dict[str, Any]]:
-        where = {"place": own.place(), "class": own.kind}
+    def _faults(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[ModuleFault]:
         plain = list(self._plain(own, snapshot, count))
-        yield from ({**where, "what": "plain", **fault} for fault in plain)
-        if not any(fault["use"] == STATE for fault in plain) and self._lost(own, snapshot):
-            yield {**where, "what": "state_dict"}
+        yield from plain
+        if not any(fault.use == STATE for fault in plain) and self._lost(own, snapshot):
+            yield ModuleFault("state_dict", own.kind, own.place())
         wrong = self._gradient(own, snapshot)
         if wrong is not None:
-            yield {**where, "what": "gradient", **wrong}
+            yield wrong
 
-    def _plain(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[dict[str, Any]]:
+    def _plain(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[ModuleFault]:
         """Tensors in plain attributes that affect the output: `.to()` and state_dict miss them."""
         module = own.module
         for name, value in list(vars(module).items()):
@@ -102,7 +106,8 @@ class ModuleContract(Experiment):
             use = TRAINED if any(t.requires_grad for t in tensors) else CONSTANT
             if use == CONSTANT and _moves(own, snapshot, name):
                 use = STATE
-            yield {"name": name, "use": use, "shape": list(tensors[0].shape)}
+            shape = tuple(tensors[0].shape)
+            yield ModuleFault("plain", own.kind, own.place(), name=name, use=use, shape=shape)
 
     def _lost(self, own: OwnModule, snapshot: StepSnapshot) -> bool:
         """Whether a copy that loads the state_dict gives another output."""
@@ -127,7 +132,7 @@ class ModuleContract(Experiment):
             leak = leak_of(repeated, clock, self.rounding)
         return None if leak is None or meant(leak) else leak.effect
 
-    def _gradient(self, own: OwnModule, snapshot: StepSnapshot) -> dict[str, Any] | None:
+    def _gradient(self, own: OwnModule, snapshot: StepSnapshot) -> ModuleFault | None:
         """The worst input or parameter, compared with finite differences."""
         try:
             with in_double([own.module]) as mode:
@@ -137,7 +142,7 @@ class ModuleContract(Experiment):
         worst = max(found, key=lambda f: f[1].error, default=None)
         if worst is None or worst[1].verdict != WRONG or mode.stops:
             return None
-        return {"of": worst[0], **worst[1].to_json()}
+        return ModuleFault("gradient", own.kind, own.place(), of=worst[0], **vars(worst[1]))
 
 
 def _plain_tensors(value: Any) -> list[Tensor]:
@@ -243,10 +248,9 @@ class OwnModule:
     def kind(self) -> str:
         return type(self.module).__name__
 
-    def place(self) -> dict[str, Any]:
+    def place(self) -> CodePlace:
         """The line of its forward."""
-        file, line = source_of(type(self.module).forward)
-        return {"root": self.root, "module": self.path, "op": None, "file": file, "line": line}
+        return CodePlace(None, self.root, self.path, *source_of(type(self.module).forward))
 
 
 def own_modules(snapshot: StepSnapshot, batch: StepBatch) -> list[OwnModule]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ from clew.labs.snapshot.users_step.model_calls import (
 )
 from clew.measure.nested_tensors import tensors_in
 from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import DimensionMixupFact, ShapeFailure, StuckOutput
 
 _SHAPES = (
     "shape",
@@ -58,20 +59,22 @@ class OtherBatchSizes(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(subject)
-        sizes = _Sizes(subject, batch)
-        data: dict[str, Any] = {"samples": subject.batch().size, "tried": batch.size}
+        found = DimensionMixupFact(samples=subject.batch().size, tried=batch.size)
         with subject.snapshot(seed=0) as snapshot:
-            found = sizes.tried(snapshot)
-            if found:
-                return Result({**data, **found})
+            failed = _Sizes(subject, batch).tried(snapshot, found)
+            if failed is not None:
+                return Result(failed)
             clock.tick(0.3)
             with in_mode(subject.models.values(), training=False):
-                order = self._order(snapshot, batch, clock)
-        if order and not samples_known(subject, batch):
+                mixed = self._order(snapshot, batch, clock, found)
+        if mixed is not None and not samples_known(subject, batch):
             raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
-        return Result({**data, **order})
+        return Result(mixed or found)
 
-    def _order(self, snapshot: StepSnapshot, batch: StepBatch, clock: Clock) -> dict[str, Any]:
+    def _order(
+        self, snapshot: StepSnapshot, batch: StepBatch, clock: Clock, found: DimensionMixupFact
+    ) -> DimensionMixupFact | None:
+        """`found` with what depends on the order of the samples; None if nothing does."""
         judged = False
         for call in model_calls(snapshot, batch)[: self.calls]:
             repeated = ReplacedSamples(snapshot, call, batch.size)
@@ -81,15 +84,14 @@ class OtherBatchSizes(Experiment):
             leak = leak_of(repeated, clock, self.rounding)
             sequence = time_first_module(leak) if leak is not None and meant(leak) is None else None
             if leak is not None and sequence is not None and leak.place is not None:
-                return {"time_first": sequence[0], "place": leak.place.to_json(), "effect": leak.effect}
+                return replace(found, time_first=sequence[0], place=leak.place, effect=leak.effect)
             if leak is None:
                 moved = _moved(repeated)
                 if moved > self.rounding:
-                    place = _place(repeated)
-                    return {"position": True, "effect": moved, "place": place.to_json() if place else None}
+                    return replace(found, position=True, effect=moved, place=_place(repeated))
         if not judged:
             raise CannotJudge("no model has a reproducible output per sample")
-        return {}
+        return None
 
 
 def _draws(repeated: ReplacedSamples) -> bool:
@@ -128,8 +130,8 @@ class _Sizes:
         self._batch = batch
         self._full = subject.batch()
 
-    def tried(self, snapshot: StepSnapshot) -> dict[str, Any] | None:
-        """What failed because of the number of samples; None if nothing did."""
+    def tried(self, snapshot: StepSnapshot, found: DimensionMixupFact) -> DimensionMixupFact | None:
+        """`found` with what failed because of the number of samples; None if nothing did."""
         if self._batch.size >= self._full.size or any(d is None for d in self._full.dims):
             return None
         whole, error = self._shapes(snapshot, self._full)
@@ -138,8 +140,8 @@ class _Sizes:
         few, error = self._shapes(snapshot, self._batch)
         stuck = self._stuck(whole, few)
         if stuck is not None:
-            return {"stuck": stuck, **self._equal()}
-        return self._failure(error) if error is not None else None
+            return replace(found, stuck=stuck, equal=self._equal())
+        return self._failure(error, found) if error is not None else None
 
     def _shapes(
         self, snapshot: StepSnapshot, batch: StepBatch
@@ -159,26 +161,26 @@ class _Sizes:
             return shapes, error
         return shapes, None
 
-    def _stuck(self, whole: list[Any], few: list[Any]) -> dict[str, Any] | None:
+    def _stuck(self, whole: list[Any], few: list[Any]) -> StuckOutput | None:
         """An output that had one row per sample, and keeps that number of rows with fewer samples."""
         size = self._full.size
         for (name, before), (_, after) in zip(whole, few, strict=False):
             if before[:1] == [size] and after == before:
-                return {"model": name, "shape": after}
+                return StuckOutput(name, tuple(after))
         return None
 
-    def _failure(self, error: Exception) -> dict[str, Any] | None:
+    def _failure(self, error: Exception, found: DimensionMixupFact) -> DimensionMixupFact:
         message = first_line(error)
         lower = message.lower()
         if any(w in lower for w in _STATE) or not any(w in lower for w in _SHAPES):
             raise CannotJudge(f"the step does not run with {self._batch.size} samples: {message[:160]}")
         file, line = user_frame(error.__traceback__)
-        code = _line_of(error, file, line)
-        place = {"file": file, "line": line, "op": None, "module": None, "root": None}
-        return {"failed": {"message": message[:200], "code": code}, "place": place, **self._equal()}
+        failed = ShapeFailure(message[:200], _line_of(error, file, line))
+        return replace(found, failed=failed, place=CodePlace(file=file, line=line), equal=self._equal())
 
-    def _equal(self) -> dict[str, bool]:
-        return {"equal": self._full.size in sizes_taken(self._subject, self._full)}
+    def _equal(self) -> bool:
+        """Whether the batch size is also another size."""
+        return self._full.size in sizes_taken(self._subject, self._full)
 
 
 def _line_of(error: Exception, file: str | None, line: int | None) -> str:

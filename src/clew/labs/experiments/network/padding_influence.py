@@ -24,6 +24,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     sample_dim,
 )
 from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import MaskInvertedFact
 
 LEAST = 4  # real tokens of a sample: with fewer it is unclear which are read
 LONGEST = 64  # positions that get noise, one by one
@@ -59,16 +60,15 @@ class PaddingInfluence(Experiment):
             clock.tick(position / noisy.shortest)
             read.append(noisy.position_effect(position) > self.rounding)
         found = padding > self.rounding and sum(read) <= (0 if noisy.by_position else 1)
-        place = noisy.place() if found else None
         return Result(
-            {
-                "padding_effect": padding,
-                "positions": len(read),
-                "read": sum(read),
-                "by_position": noisy.by_position,
-                "share": float(noisy.padding.float().mean()),
-                "place": place.to_json() if place else None,
-            }
+            MaskInvertedFact(
+                padding_effect=padding,
+                positions=len(read),
+                positions_read=sum(read),
+                by_position=noisy.by_position,
+                share=float(noisy.padding.float().mean()),
+                place=noisy.place() if found else None,
+            )
         )
 
 

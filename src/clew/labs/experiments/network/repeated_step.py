@@ -18,6 +18,7 @@ from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.model_calls import model_calls
 from clew.measure.nested_tensors import tensors_in
 from clew.records.facts.experiment_facts import CodePlace
+from clew.records.facts.network_experiment_facts import NondeterministicStepFact
 
 SEED = 2
 MOST = 32  # samples: enough to see a difference
@@ -36,23 +37,22 @@ class RepeatedStep(Experiment):
             tensors, plain = TrainingState.take(list(subject.models.values()), ()), _plain_state(subject)
             first = _run_step(snapshot, batch)
             clock.tick(0.3)
-            kept = [piece.name for piece in plain.changed() if piece.generator]
+            kept = tuple(piece.name for piece in plain.changed() if piece.generator)
             tensors.put()  # running statistics are meant to move on
             again = _run_step(snapshot, batch)
         clock.tick(0.6)
         with subject.snapshot(seed=SEED) as snapshot:
             anew = _run_step(snapshot, batch)
         kind, other = _kind(first, again, anew, bool(kept))
-        place = _place(first, other) if kind != SAME else None
         return Result(
-            {
-                "kind": kind,
-                "whole": subject.step is not None,
-                "losses": [first.loss, other.loss],
-                "relative": _relative(first.loss, other.loss),
-                "generators": kept,
-                "place": place.to_json() if place else None,
-            }
+            NondeterministicStepFact(
+                kind=kind,
+                whole=subject.step is not None,
+                losses=(first.loss, other.loss),
+                relative=_relative(first.loss, other.loss),
+                generators=kept,
+                place=_place(first, other) if kind != SAME else None,
+            )
         )
 
 

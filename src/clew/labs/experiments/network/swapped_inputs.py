@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,8 @@ from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.records.facts.experiment_facts import SourceLine
+from clew.records.facts.network_experiment_facts import InputIgnoredFact, SwappedLosses, SwappedTraining
 
 Change = Callable[[torch.Generator, Tensor], Tensor]
 
@@ -44,20 +46,18 @@ class SwappedInputs(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         _ = subject.optimizer  # raises with the reason if there is not exactly one
         batches = self._batches(subject)
-        tries: list[dict[str, Any]] = []
+        tries: list[SwappedTraining] = []
         for own in (True, False):
             try:
                 tries.append(self._try(subject, batches, clock, own=own))
             except OutOfTime:
                 if not tries:
                     raise
-            if tries[-1]["used"]:
+            if tries[-1].used:
                 break
-        lines = [
-            Plot.of_losses(f"loss while training briefly ({t['optimizer']})", t["losses"]) for t in tries
-        ]
-        data = {"samples": sum(b.size for b in batches), "tries": tries, "line": list(subject.line)}
-        return Result(data, lines)
+        lines = [Plot.of_losses(f"loss while training briefly ({t.optimizer})", t.losses) for t in tries]
+        samples, line = sum(b.size for b in batches), SourceLine(*subject.line)
+        return Result(InputIgnoredFact(samples=samples, line=line, tries=tuple(tries)), lines)
 
     def _batches(self, subject: Subject) -> list[StepBatch]:
         """Mixed across the captured batches: within one of them all labels may be equal."""
@@ -77,42 +77,50 @@ class SwappedInputs(Experiment):
             raise CannotJudge("all samples so far have the same target")
         return few
 
-    def _try(self, subject: Subject, batches: list[StepBatch], clock: Clock, *, own: bool) -> dict[str, Any]:
+    def _try(self, subject: Subject, batches: list[StepBatch], clock: Clock, *, own: bool) -> SwappedTraining:
         with subject.snapshot(seed=0) as snapshot:
             optimizer = snapshot.optimizer if own else torch.optim.Adam(subject.parameters(), lr=self.rate)
             dependence = [_dependence(snapshot, subject, batches[0])]
-            first = [_loss(snapshot, subject, batches, seed) for seed in range(self.draws)]
-            last: dict[str, Any] = {}
+            first = self._losses(snapshot, subject, batches)
+            last, used = SwappedLosses(), False
             losses: list[float] = []
             on_step = on_finite_steps(clock)
-            while len(losses) < self.steps and not (last and self._used(last, first)):
+            while len(losses) < self.steps and not used:
                 losses += snapshot.train(batches, self.between, optimizer=optimizer, on_step=on_step)
                 last = self._measured(snapshot, subject, batches)
+                used = self._used(last, first)
             dependence.append(_dependence(snapshot, subject, batches[0]))
-        return {
-            "optimizer": type(subject.optimizer).__name__ if own else "Adam",
-            "own": own,
-            "steps": len(losses),
-            "losses": losses,
-            "first": first,
-            "last": last,
-            "used": self._used(last, first),
-            "given": _largest(d["given"] for d in dependence),  # to the model
-            "data": _largest(d["data"] for d in dependence),  # of the batch
-            "alike": all(d["alike"] for d in dependence),
-        }
+        return SwappedTraining(
+            optimizer=type(subject.optimizer).__name__ if own else "Adam",
+            own=own,
+            steps=len(losses),
+            losses=tuple(losses),
+            first=first,
+            last=last,
+            used=used,
+            given=_largest(d.given for d in dependence),
+            data=_largest(d.data for d in dependence),
+            alike=all(d.alike for d in dependence),
+        )
 
-    def _measured(self, snapshot: StepSnapshot, subject: Subject, batches: list[StepBatch]) -> dict[str, Any]:
+    def _measured(self, snapshot: StepSnapshot, subject: Subject, batches: list[StepBatch]) -> SwappedLosses:
         """The loss with the right inputs and with others, under the same random numbers."""
-        changes = {"real": None, "others": other_samples, "noise": noise}
-        return {
-            name: [_loss(snapshot, subject, batches, seed, change) for seed in range(self.draws)]
-            for name, change in changes.items()
-        }
+        changes = (None, other_samples, noise)
+        return SwappedLosses(*(self._losses(snapshot, subject, batches, change) for change in changes))
 
-    def _used(self, last: dict[str, Any], first: list[float]) -> bool:
+    def _losses(
+        self,
+        snapshot: StepSnapshot,
+        subject: Subject,
+        batches: list[StepBatch],
+        change: Change | None = None,
+    ) -> tuple[float, ...]:
+        """The loss of each draw."""
+        return tuple(_loss(snapshot, subject, batches, seed, change) for seed in range(self.draws))
+
+    def _used(self, last: SwappedLosses, first: tuple[float, ...]) -> bool:
         """Clearly used: the gain is far above the spread of the draws, and a sizeable part of the loss."""
-        real, worse = last["real"], max((last["others"], last["noise"]), key=fmean)
+        real, worse = last.real, max((last.others, last.noise), key=fmean)
         spread = math.hypot(pstdev(real), pstdev(worse))
         scale = max(abs(fmean(real)), abs(fmean(first)))
         return fmean(worse) - fmean(real) > max(4 * spread, self.clear * scale)
@@ -137,7 +145,15 @@ def _loss(
     return fmean(losses)
 
 
-def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> dict[str, Any]:
+class _Dependence(NamedTuple):
+    """How much outputs change with what the models are given, and with the batch (None: not known)."""
+
+    given: float | None
+    data: float | None
+    alike: bool  # the models are given the same whatever the batch
+
+
+def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> _Dependence:
     """How much the models' outputs change with their inputs, and with the data of the batch."""
     plain = _outputs(snapshot, batch)
     generator = torch.Generator().manual_seed(0)
@@ -151,11 +167,11 @@ def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> d
         return drawn_samples(generator, tensor.movedim(dim, 0)).movedim(0, dim)
 
     moved = batch.map_tensors(exchanged)
-    return {
-        "given": _change(plain, given) if note.changed else None,
-        "data": _change(plain, _outputs(snapshot, moved)) if pure else None,
-        "alike": note.tensors > 0 and not note.changed,
-    }
+    return _Dependence(
+        _change(plain, given) if note.changed else None,
+        _change(plain, _outputs(snapshot, moved)) if pure else None,
+        note.tensors > 0 and not note.changed,
+    )
 
 
 def _outputs(snapshot: StepSnapshot, batch: StepBatch) -> list[Tensor]:

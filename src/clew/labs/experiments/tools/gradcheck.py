@@ -12,7 +12,7 @@ import linecache
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,24 +21,12 @@ from torch.autograd import Function
 
 from clew.labs.snapshot.users_step.replay_lines import Line
 from clew.measure.nested_tensors import tensors_in
+from clew.records.facts.network_experiment_facts import DerivativeComparison
 
 STEPS = (1e-5, 1e-6, 1e-7)  # of a tensor's size: in double precision all are exact to about 1e-8
 JITTER = 1e-3  # of a tensor's size: off the kinks where weights start, at zero above all
 
 SAME, WRONG, UNSURE = "same", "wrong", "unsure"
-
-
-@dataclass(frozen=True)
-class DerivativeComparison:
-    """One tensor, one direction."""
-
-    verdict: str
-    autograd: float
-    finite: float
-    error: float  # relative to the larger of the two, or of what a random direction gives on average
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def size_of(tensor: Tensor) -> float:

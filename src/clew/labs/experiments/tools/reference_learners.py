@@ -15,6 +15,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.time_limit import CannotJudge
+from clew.records.facts.data_experiment_facts import LearnerScore
 
 MOST_FEATURES = 1024  # of an input; more are averaged or left out
 BUCKETS = 512  # of words
@@ -108,30 +109,18 @@ def _nearest(distance: Tensor, fold: Tensor) -> Tensor:
     return torch.zeros_like(distance).scatter_(1, near, 1 / count)
 
 
-@dataclass(frozen=True)
-class Score:
-    """How well a learner's predictions correlate with the labels, and with permuted ones."""
-
-    learner: str
-    real: float
-    permuted: list[float]
-
-    @property
-    def deviations(self) -> float:
-        """Of the real score from the permuted ones, in their standard deviations."""
-        null = torch.tensor(self.permuted, dtype=torch.double)
-        return float((self.real - null.mean()) / null.std().clamp(min=1e-12))
-
-
-def scores(fitted: Sequence[Learner], columns: Tensor, permutations: int) -> list[Score]:
+def scores(fitted: Sequence[Learner], columns: Tensor, permutations: int) -> list[LearnerScore]:
     """Correlation of prediction and label, over all columns; the labels permuted for comparison."""
     generator = torch.Generator().manual_seed(0)
     orders = [torch.randperm(len(columns), generator=generator) for _ in range(permutations)]
     centred = columns - columns.mean(0)
     found = []
     for learner in fitted:
-        null = [_correlation(learner.predict(centred[order]), centred[order]) for order in orders]
-        found.append(Score(learner.name, _correlation(learner.predict(centred), centred), null))
+        real = _correlation(learner.predict(centred), centred)
+        permuted = [_correlation(learner.predict(centred[order]), centred[order]) for order in orders]
+        null = torch.tensor(permuted, dtype=torch.double)
+        deviations = float((real - null.mean()) / null.std().clamp(min=1e-12))
+        found.append(LearnerScore(learner.name, real, tuple(permuted), deviations))
     return found
 
 
