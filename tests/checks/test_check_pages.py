@@ -122,6 +122,11 @@ def test_a_new_check_begins_as_three_files_that_fail(tmp_path: Path) -> None:
     tried = [sys.executable, script, "loss-untried", "exp"]
     made_for_it = subprocess.run(tried, capture_output=True, text=True, check=True).stdout
     assert "faults/preflight/loss_untried.py" in made_for_it
+    (tmp_path / "src/clew/checks/perf").mkdir()
+    (tmp_path / "src/clew/checks/perf/__init__.py").touch()
+    subprocess.run([sys.executable, script, "time-wasted", "perf"], capture_output=True, check=True)
+    exec((tmp_path / "faults/profile/time_wasted.py").read_text(encoding="utf-8"), fault)
+    assert fault["GAIN"] is None
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,12 @@ def test_every_signal_and_fact_that_a_program_records_is_in_the_register(program
         assert kind.read(fact.data).to_json() == fact.data, fact.kind
 
 
+def test_a_charted_signal_is_on_the_page_however_many_layers_a_model_has():
+    """The page asks for the first signals only; groups that GROUPS does not list come after all layers."""
+    charted = {s.group.name for s in (*signals.SIGNALS.values(), *signals.FAMILIES) if s.chart is not None}
+    assert charted - {group.name for group in signals.GROUPS} == set()
+
+
 def test_members_of_a_family_are_known_by_its_name():
     metric = signals.find("metric.val/accuracy")
     assert metric is not None

@@ -45,6 +45,7 @@ class LayerHeatMap:
     scale: MapScale
     good: tuple[float, float] | None = None  # range of the values in a healthy run
     kept: bool = False  # a small report, too, has the series of each layer
+    partial: bool = False  # NaN where it has no meaning, which is not drawn as a broken value
 
 
 @dataclass(frozen=True)

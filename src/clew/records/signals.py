@@ -330,7 +330,7 @@ ACTIVATION_DEAD_FRACTION = Signal(
     "share",
     site=MODULE,
     glance=True,
-    layer_map=LayerHeatMap(3, "share", (0, 0.4), kept=True),
+    layer_map=LayerHeatMap(3, "share", (0, 0.4), kept=True, partial=True),
 )
 ACTIVATION_SATURATED = Signal(
     "activation.saturated",
@@ -340,7 +340,7 @@ ACTIVATION_SATURATED = Signal(
     "share",
     site=MODULE,
     glance=True,
-    layer_map=LayerHeatMap(6, "share", (0, 0.4), kept=True),
+    layer_map=LayerHeatMap(6, "share", (0, 0.4), kept=True, partial=True),
 )
 GRADIENT = TensorSignals(
     "gradient",

@@ -39,7 +39,7 @@ FLOAT32 = 3.4028234663852886e38
 def _headroom_signal(of: TensorSignals, position: int) -> Signal:
     """Computed on request, from the largest magnitude and the layer's number format."""
     meaning = "bits left until the number format overflows"
-    shown = LayerHeatMap(position, "linear")
+    shown = LayerHeatMap(position, "linear", partial=True)
     return Signal(f"{of.prefix}.headroom", of.group, f"{of.title} headroom", meaning, "bits", layer_map=shown)
 
 
@@ -96,7 +96,7 @@ def layers_answer(
         "unit": signal.unit,
         "scale": chosen.shown.scale,
     }
-    return {**about, **_map(run, rank, signal.name, lo, hi, columns)}
+    return {**about, **_map(run, rank, chosen, lo, hi, columns)}
 
 
 def _recorded(run: OpenRun, stat: str, rank: int) -> bool:
@@ -105,7 +105,8 @@ def _recorded(run: OpenRun, stat: str, rank: int) -> bool:
     return any(e.site.module is not None for e in run.catalogue.find(signal, rank))
 
 
-def _map(run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, columns: int) -> LayerCells:
+def _map(run: OpenRun, rank: int, chosen: Stat, lo: int | None, hi: int | None, columns: int) -> LayerCells:
+    stat, partial = chosen.signal.name, chosen.shown.partial
     stretches = _stretches(run, rank, stat, lo, hi, columns)
     steps = _columns([stretch.envelope.steps for stretch in stretches], columns)
     rows = _rows(run, rank, stat, {site for stretch in stretches for site in stretch.sites})
@@ -124,14 +125,14 @@ def _map(run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, col
         finite[place] += (envelope.counts - envelope.bad).T
         bad[place] += envelope.bad.T
     means = np.where(finite > 0, sums / np.maximum(finite, 1), np.nan)
-    kept = np.flatnonzero(np.isfinite(means).any(axis=1) | (bad.any(axis=1) & ~_by_design(stat)))
+    kept = np.flatnonzero(np.isfinite(means).any(axis=1) | (bad.any(axis=1) & (not partial)))
     layers = [row for _, row in sorted(rows.values(), key=lambda pair: pair[0])]
     found: LayerCells = {
         "exact": exact,
         "columns": steps.tolist(),
         "layers": [layers[i] for i in kept],
         "mean": _cells(means[kept]),
-        "bad": [] if _by_design(stat) else _bad_cells(bad[kept]),
+        "bad": [] if partial else _bad_cells(bad[kept]),
     }
     if not exact:
         found["min"], found["max"] = _cells(mins[kept]), _cells(maxs[kept])
@@ -144,11 +145,6 @@ def _cells(values: Array) -> list[Numbers]:
 
 def _bad_cells(bad: Array) -> list[tuple[int, int, int]]:
     return [(int(row), int(column), int(bad[row, column])) for row, column in np.argwhere(bad)]
-
-
-def _by_design(stat: str) -> bool:
-    """Statistics that are NaN where they have no meaning: dead units of a layer without a ReLU."""
-    return stat.endswith((".dead_fraction", ".saturated", ".headroom"))
 
 
 def _stretches(
