@@ -74,7 +74,7 @@ def test_a_pytest_without_subtests_fails_once_and_names_every_experiment(suite: 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "SUBFAILED" not in done.stdout
     assert "test_sound PASSED" in done.stdout
-    assert "clew_examine: 1 failed, 0 passed, 1 without a result" in done.stdout
+    assert "clew_examine: 1 failed, 0 passed, 1 not judged" in done.stdout
     assert "! batch-leak" in done.stdout or "x batch-leak" in done.stdout or "✗ batch-leak" in done.stdout
 
 

@@ -87,7 +87,7 @@ def test_thresholds_that_a_check_keeps_together_have_a_table_of_their_own() -> N
         ({"trial": 5}, "tool.clew.thresholds.kept.trial is a table of seeds, behind, not 5"),
         (
             {"trial": {"seed": 5}},
-            "tool.clew.thresholds.kept.trial has no threshold 'seed', only seeds, behind",
+            "tool.clew.thresholds.kept.trial: unknown threshold 'seed'; available: seeds, behind",
         ),
         ({"trial": {"seeds": 0.5}}, "tool.clew.thresholds.kept.trial.seeds must be a whole number, not 0.5"),
     ):

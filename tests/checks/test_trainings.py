@@ -97,7 +97,7 @@ def test_an_error_that_was_told_while_the_run_went_on_stays_in_its_verdict() -> 
     run = announced(FakeRun().signal("grad.stale", [0.0] * 100, STEP))
     verdict = judge(run.view(), checks=[ZERO_GRAD])
     (found,) = verdict.findings
-    assert found.evidence[-1].text == "reported at step 12; no longer present over all 100 steps"
+    assert found.evidence[-1].text == "reported at step 12, but no longer found over all 100 steps"
     assert verdict.ruled_out == ()
 
 

@@ -48,7 +48,7 @@ def test_a_healthy_script_is_ended_after_its_first_steps_with_a_table(tmp_path: 
     only = ["--only", "input-ignored,cannot-overfit-batch"]
     ended = check(tmp_path, *only, "--steps", "4", script(tmp_path), "1000")
     assert (ended.code, ended.out) == (0, "")
-    assert "the script was stopped after 4 steps; use --continue to let it train on" in ended.err
+    assert "the script was stopped after 4 steps; use --continue to keep training" in ended.err
     assert "input-ignored" in ended.err
     assert "2 passed" in ended.err
     assert "batch-leak" not in ended.err
@@ -84,7 +84,7 @@ def test_experiments_that_find_no_time_say_so(tmp_path: Path) -> None:
     options = ["--quiet", "--json", report, "--time-limit", "0.1"]
     assert check(tmp_path, *options, script(tmp_path), "1000").code == 0
     rows = json.loads(report.read_text())["preflight"]["experiments"]
-    assert {row["reason"] for row in rows} == {"no time left"}
+    assert {row["reason"] for row in rows} == {"time limit reached"}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_script_that_does_not_train_gets_one_clear_line(
     [
         (["--only", "cannot-overfit", "train.py"], "did you mean cannot-overfit-batch?"),
         (["--skip", "zzz", "train.py"], "there is no experiment named 'zzz'; choose from: "),
-        (["--only", "batch-leak", "--skip", "batch-leak", "train.py"], "leave no experiment"),
+        (["--only", "batch-leak", "--skip", "batch-leak", "train.py"], "exclude every experiment"),
         (["--lr", "3", "train.py"], "clew check has no option --lr; options of the script go after it"),
         (["nothing.py"], "no such script: nothing.py"),
         ([], "no script given: clew check train.py"),

@@ -114,7 +114,7 @@ def test_compare_names_what_became_slower_and_writes_it_down(capsys: pytest.Capt
     a, b = profiled(facts=versions[:1]), profiled(slow, facts=versions[1:])
     text = told(capsys, "--compare", a.name, b.name, "--json", "changes.json")
     assert "torch: 2.12.0 and 2.13.0" in text
-    assert "a step is 100 % slower: 20.0 ms → 40.0 ms" in text
+    assert "a step is 100% slower: 20.0 ms → 40.0 ms" in text
     assert [line for line in text.splitlines() if line.startswith("fc Linear") and line.endswith("slower")]
     assert json.loads(Path("changes.json").read_text())["step"]["verdict"] == "slower"
 
@@ -123,8 +123,8 @@ def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     plain = record(ROOT)
     assert "has no profile" in refused(capsys, "--show", plain.name)
     assert "--compare takes two runs" in refused(capsys, "--compare", plain.name)
-    assert "one run at a time" in refused(capsys, "--export", plain.name, plain.name)
-    assert "unknown format: pdf" in refused(capsys, "--export", plain.name, "--format", "pdf")
+    assert "take one run: unexpected" in refused(capsys, "--export", plain.name, plain.name)
+    assert "no such format: pdf" in refused(capsys, "--export", plain.name, "--format", "pdf")
     assert "nowhere" in refused(capsys, "--show", "nowhere")
     empty = profiled(Profile())
     assert "nothing to write" in refused(capsys, "--export", empty.name)

@@ -132,7 +132,7 @@ def test_a_model_made_by_the_user_takes_the_place_of_the_saved_one(run: Path) ->
     [
         ("train.py:Net(9)", "hidden.weight (9, 6) instead of (8, 6)"),
         ("train.py:Nothing()", "there is no Nothing in train.py"),
-        ("other=train.py:Net(8)", "the step has no model other, only model"),
+        ("other=train.py:Net(8)", "the step has no model other; available: model"),
         ("train.py", "is not a model"),
         ("gone.py:Net(8)", "no such file: gone.py"),
         ("train.py:Net(1 +)", "is not a Python expression"),

@@ -13,6 +13,7 @@ import pytest
 
 import clew
 from clew.api import extend
+from clew.checks.needs import options, text_of
 from clew.store.read.run_folders import find_run
 
 REPOSITORY = Path(__file__).parents[2]
@@ -107,6 +108,17 @@ def test_the_page_names_every_place_and_each_has_a_docstring_and_an_example() ->
         assert any(f"@clew.extend.{name}" in example for example in EXAMPLES)
 
 
+def test_every_entry_of_needs_on_the_page_can_be_used() -> None:
+    entries = re.findall(r"(?m)^\| `(\w+\(.*\))` \|", PAGE)
+    needs = [eval(entry, vars(extend)) for entry in entries]
+    assert [[text_of(one) for one in options(need)] for need in needs] == [
+        ["metric.reward"],
+        ["fact:optimizer"],
+        ["fact:experiment.too-many-parameters"],
+        ["lr", "fact:optimizer"],
+    ]
+
+
 def test_the_examples_work_in_a_script(folder: Path) -> None:
     (folder / "train.py").write_text("\n".join([*EXAMPLES, TRAINING]))
     done = command(folder, "-m", "clew", "run", "--every-step", "train.py")
@@ -197,4 +209,4 @@ def test_extensions_that_can_not_be_loaded_are_named_and_change_nothing(folder: 
     assert asked.returncode == 2
     assert asked.stderr == "clew: the tracker loss-file could not be loaded: ImportError: no such thing\n"
     unknown = command(folder, "-m", "clew", "why", "--format", "nothing")
-    assert unknown.stderr == "clew: no such format: nothing; there are text, json\n"
+    assert unknown.stderr == "clew: no such format: nothing; available: text, json\n"

@@ -66,21 +66,113 @@ def test_a_room_that_nobody_can_take_in_is_found(tmp_path, monkeypatch, house):
     assert house.crowded_rooms(made) == ["src/clew/room holds 23 files; split it, or merge some"]
 
 
-def test_a_room_that_outgrew_its_size_is_found(tmp_path, monkeypatch, house):
-    sizes = tmp_path / "sizes.toml"
-    sizes.write_text('room = { files = 1, lines = 2, decision = "001-a-note" }\n')
-    monkeypatch.setattr(house, "SIZES", sizes)
+@pytest.fixture
+def sizes(tmp_path, monkeypatch, house):
+    """A room of one file and two lines, as large as was decided."""
+    monkeypatch.setattr(house, "SIZES", tmp_path / "sizes.toml")
     monkeypatch.setattr(house, "DECISIONS", tmp_path)
-    (tmp_path / "001-a-note.md").write_text("why")
+    (tmp_path / "sizes.toml").write_text('room = { files = 1, lines = 2, decision = "001-a-note" }\n')
+    (tmp_path / "001-a-note.md").write_text("| room | files | lines |\n|---|---|---|\n| room | 1 | 2 |\n")
     found = {"room": (1, 2)}
     monkeypatch.setattr(house, "sizes", lambda: found)
     assert house.size_problems() == []
-    found["room"] = (1, 3)
+    return found
+
+
+def test_a_room_that_outgrew_its_size_is_found(sizes, house):
+    sizes["room"] = (1, 3)
     assert [problem.split(",")[0] for problem in house.size_problems()] == ["room has 3 lines"]
-    found["other"] = (1, 1)
+    sizes["other"] = (1, 1)
     assert "other has no size in sizes.toml" in house.size_problems()
-    (tmp_path / "001-a-note.md").unlink()
-    assert "room: there is no decision 001-a-note" in house.size_problems()
+
+
+def test_a_size_is_raised_only_with_a_note_that_gives_the_room_this_size(tmp_path, sizes, house):
+    sizes["room"] = (1, 3)
+    (tmp_path / "sizes.toml").write_text('room = { files = 1, lines = 3, decision = "001-a-note" }\n')
+    assert house.size_problems() == [
+        "room: docs/decisions/001-a-note.md does not decide this size; it needs the row | room | 1 | 3 |"
+    ]
+    (tmp_path / "sizes.toml").write_text('room = { files = 1, lines = 3, decision = "002-more" }\n')
+    assert house.size_problems() == ["room: there is no decision '002-more'"]
+    (tmp_path / "002-more.md").write_text("| other | 1 | 3 |\n")
+    assert [problem.split(":")[0] for problem in house.size_problems()] == ["room"]
+    (tmp_path / "002-more.md").write_text("| room | 1 | 3 |\n")
+    assert house.size_problems() == []
+
+
+def test_a_size_is_lowered_without_a_note(tmp_path, sizes, house):
+    sizes["room"] = (1, 1)
+    (tmp_path / "sizes.toml").write_text('room = { files = 1, lines = 1, decision = "001-a-note" }\n')
+    assert house.size_problems() == []
+
+
+def test_printed_sizes_are_rounded_up_and_one_that_was_raised_cites_no_decision(
+    tmp_path, capsys, sizes, house
+):
+    kept = '"room" = { files = 5, lines = 100, decision = "001-a-note" }\n'
+    (tmp_path / "sizes.toml").write_text(kept)
+    house.print_sizes()
+    assert capsys.readouterr().out.splitlines(keepends=True)[1:] == [kept]
+    sizes["room"] = (5, 81)
+    house.print_sizes()
+    assert '"room" = { files = 10, lines = 200, decision = "" }\n' in capsys.readouterr().out
+
+
+def test_an_index_names_exactly_what_its_folder_imports(tmp_path, monkeypatch, house):
+    files = {"records/__init__.py": f'"""Data. May import: {house.NOTHING}."""', "records/site.py": ""}
+    files |= {"hooks/__init__.py": '"""Hooks.\n\nEnter at `a.py`. May import: records.\n"""'}
+    files |= {"hooks/guard.py": "", "hooks/entry/__init__.py": "", "hooks/entry/line.py": ""}
+    files |= {"hooks/steps/__init__.py": '"""Steps. May import: records,\nhooks, hooks.entry, store."""'}
+    files |= {"hooks/steps/clock.py": "from clew.records.site import Site\nfrom clew.hooks.steps import x\n"}
+    files |= {"hooks/steps/late.py": "def f():\n    from clew.hooks import guard\n"}
+    made = package(tmp_path, monkeypatch, house, files)
+    says = 'src/clew/hooks/steps/__init__.py should say "May import: {}."'
+    assert house.import_problems(made / "records", made) == []
+    assert house.import_problems(made / "hooks", made) == []
+    assert house.import_problems(made / "hooks/steps", made) == [says.format("records, hooks")]
+    (made / "hooks/steps/line.py").write_text("import clew.hooks.entry.line\nimport clew.store\n")
+    (made / "store").mkdir()
+    assert house.import_problems(made / "hooks/steps", made) == []
+    (made / "hooks/steps/line.py").write_text(
+        "import clew.hooks.entry.line\nimport clew.store\nimport clew.web"
+    )
+    (made / "web").mkdir()
+    assert house.import_problems(made / "hooks/steps", made) == [
+        says.format("records, store, hooks, hooks.entry, web")
+    ]
+    assert house.import_problems(made / "hooks/entry", made) == [
+        'src/clew/hooks/entry/__init__.py should say "May import: nothing of Clew\'s."'
+    ]
+
+
+def test_a_family_of_checks_may_name_what_any_family_imports(tmp_path, monkeypatch, house):
+    files = {"checks/base.py": "", "checks/needs.py": ""}
+    index = '"""May import: checks.base, checks.needs."""'
+    files |= {"checks/a/__init__.py": index, "checks/b/__init__.py": index}
+    files |= {"checks/a/one.py": "from clew.checks.base import Check\n"}
+    files |= {"checks/b/two.py": "from clew.checks import base, needs\n"}
+    made = package(tmp_path, monkeypatch, house, files)
+    assert house.import_problems(made / "checks/a", made) == []
+    (made / "checks/b/two.py").write_text("from clew.checks import base\n")
+    assert house.import_problems(made / "checks/a", made) == [
+        'src/clew/checks/a/__init__.py should say "May import: checks.base."'
+    ]
+
+
+def test_a_folder_without_a_layer_or_without_tests_is_found(tmp_path, monkeypatch, house):
+    files = {"room/__init__.py": "", "room/inner/__init__.py": "", "room/inner/part.py": ""}
+    made = package(tmp_path, monkeypatch, house, files)
+    contracts = tmp_path / "pyproject.toml"
+    contract = '[[tool.importlinter.contracts]]\ncontainers = ["clew{}"]\nlayers = ["x | {}"]\n'
+    contracts.write_text(contract.format("", "room"))
+    assert house.unplaced_folders(made, contracts) == ["clew.room.inner has no layer in pyproject.toml"]
+    assert house.untested_folders(made) == ["tests/room/inner has no tests"]
+    contracts.write_text(contract.format("", "room") + contract.format(".room", "inner"))
+    tests = tmp_path / "repository" / "tests" / "room" / "inner"
+    tests.mkdir(parents=True)
+    (tests / "test_part.py").write_text("")
+    assert house.unplaced_folders(made, contracts) == []
+    assert house.untested_folders(made) == []
 
 
 def test_a_new_check_needs_no_decision_about_sizes(tmp_path, monkeypatch, house):

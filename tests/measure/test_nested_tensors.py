@@ -19,6 +19,7 @@ from clew.measure.nested_tensors import (
     first_tensor,
     instances_in,
     map_tensors,
+    merge_nested,
     named_tensors,
     tensors_in,
 )
@@ -153,3 +154,37 @@ def test_what_else_a_mapping_knows_is_kept() -> None:
     named = Named(a=A)
     named.source = "file"  # type: ignore[attr-defined]
     assert map_tensors(named, lambda t: t).source == "file"
+
+
+def first_unless_text(kept: Any, given: Any) -> Any:
+    return given if isinstance(kept, str) else kept
+
+
+@pytest.mark.parametrize(
+    ("kept", "given"),
+    [
+        ((A, {"x": "new", "n": 1}), (B, {"x": C, "n": 2})),
+        ([UserDict(x=A, y="new")], [UserDict(x=B, y=C)]),
+        ([Output(A, ("new", 1))], [Output(B, (C, 2))]),
+        ([Pair(A, "new")], [Pair(B, C)]),
+    ],
+)
+def test_values_of_two_equal_nestings_are_merged_one_by_one(kept: Any, given: Any) -> None:
+    merged = merge_nested(kept, given, first_unless_text)
+    tensors = tensors_in(merged)
+    assert [id(t) for t in tensors] == [id(A), id(C)]
+    assert type(merged[-1]) is type(given[-1])
+    assert [id(t) for t in tensors_in(given)] == [id(B), id(C)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "given"),
+    [((A,), [A]), ([A, B], [A]), ({"x": A}, {"y": A}), ([A], [[A]]), (Output(A), Pair(A, None))],
+)
+def test_values_that_are_nested_differently_are_not_merged(kept: Any, given: Any) -> None:
+    assert merge_nested([kept, B], value := [given, C], first_unless_text) is value
+
+
+def test_a_value_that_stays_the_same_is_not_copied() -> None:
+    given = (Output(A, [B]), {"x": C})
+    assert merge_nested((Output(C, [C]), {"x": A}), given, lambda kept, now: now) is given

@@ -42,6 +42,52 @@ def test_every_signal_of_the_register_is_written_by_a_collector():
     assert sorted(entries().keys() - written) == []
 
 
+# Calls that take the name of a signal, or of one and its values.
+TAKE_A_SIGNAL = {"series", "find", "only", "column", "Series", "has", "of_parameter", "wide", "known_as"}
+REGISTER = ("records/signals.py", "records/signal_types.py")
+
+
+def named_by_text(tree: ast.AST) -> set[str]:
+    """Signals that code names by text instead of by the register's objects.
+
+    A name with a dot means nothing but a signal. One without, such as `loss` or `lr`, is an everyday word too
+    (a key of an optimizer's group, a label): it names a signal only as the argument of a call that takes one.
+    """
+    known = {*signals.SIGNALS, *(of.headroom_name for of in signals.MEASURED)}
+    arguments = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and called(node) in TAKE_A_SIGNAL
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords))
+    }
+    texts = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return {n.value for n in texts if n.value in known and ("." in n.value or id(n) in arguments)}
+
+
+def called(call: ast.Call) -> str:
+    """The name of the function that a call calls."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def test_no_file_names_a_signal_by_text():
+    """A misspelt name would read nothing; a renamed signal would be forgotten."""
+    files = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
+    found = {
+        name: named_by_text(ast.parse(path.read_text(encoding="utf-8")))
+        for name, path in files.items()
+        if name not in REGISTER
+    }
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def test_a_signal_named_by_text_is_found_and_an_everyday_word_is_not():
+    assert named_by_text(ast.parse("group['lr'], series.evidence('loss')")) == set()
+    assert named_by_text(ast.parse("data.series('loss')\nx = 'step.time'")) == {"loss", "step.time"}
+    assert named_by_text(ast.parse("Series('gradient.headroom', site)")) == {"gradient.headroom"}
+
+
 def test_the_statistics_are_those_of_the_kernel_in_its_order():
     assert tuple(statistic.name for statistic in STATISTICS) == STAT_NAMES
 

@@ -11,6 +11,8 @@ from golden_files import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.records.codec import read
+from clew.records.facts.experiment_facts import RecordedPlot
 from clew.records.finding import Evidence
 from clew.render.images import fitted, image_of, png
 from clew.render.line_plot import GUTTER, PlotAxis, PlotLine, axes, plot_rows, plot_svg
@@ -73,11 +75,12 @@ def test_a_loss_that_takes_off_at_the_end_of_a_range_test_does_not_flatten_the_r
 
 
 def test_points_that_do_not_pair_up_are_left_out_and_words_are_numbers() -> None:
-    line = PlotLine.read({"title": "t", "x": [1, 2, 3], "y": ["nan", "inf"], "log_x": True})
+    recorded = {"title": "t", "x": [1, 2, 3], "y": ["nan", "inf"], "log_x": True}
+    line = PlotLine.read(read(RecordedPlot, recorded))
     assert line.x == (1.0, 2.0)
     assert math.isnan(line.y[0])
     assert line.y[1] == math.inf
-    assert PlotLine.read({"x": "text", "y": None}).x == ()
+    assert PlotLine.read(read(RecordedPlot, {"x": "text", "y": None})).x == ()
 
 
 def test_evidence_by_something_else_than_steps_gets_a_log_axis_where_it_spans_decades() -> None:
@@ -130,8 +133,9 @@ FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 def test_any_points_are_drawn_within_the_width_asked_for(
     points: list[tuple[float, float]], log: bool, plain: bool, width: int
 ) -> None:
-    data = {"title": "t", "x": [x for x, _ in points], "y": [y for _, y in points], "log_x": log}
-    line = PlotLine.read(data)
+    line = PlotLine.read(
+        RecordedPlot("t", tuple(x for x, _ in points), tuple(y for _, y in points), log_x=log)
+    )
     rows = plot_rows(line, width, 4, plain=plain)
     assert all(len(row) <= GUTTER + max(width, 10) for row in rows)
     drawn = plot_svg(line)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from clew.render.screen import Screen
-from clew.render.stderr_messages import Outlet, in_short, say, to_stderr
+from clew.render.stderr_messages import Outlet, ProgressLine, in_short, say, to_stderr
 
 
 def test_an_exception_is_one_short_line() -> None:
@@ -76,3 +76,11 @@ def test_a_program_that_wants_to_die_of_a_broken_pipe_does_not_die_of_ours() -> 
     done = subprocess.run([sys.executable, "-c", DIES_OF_A_PIPE], stdout=subprocess.PIPE, stderr=write)
     os.close(write)
     assert (done.returncode, done.stdout) == (0, b"alive\n")
+
+
+def test_a_progress_line_never_wraps() -> None:
+    stream = io.StringIO()
+    line = ProgressLine(stream)
+    line(1, 5, "a setting with a very long name " * 5, 0.5)
+    line.clear()
+    assert max(len(drawn) for drawn in stream.getvalue().split("\r")) == 79

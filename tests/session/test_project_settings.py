@@ -45,7 +45,7 @@ def test_no_file_means_no_rules(tmp_path: Path) -> None:
         ("[tool.clew]\nignore = [", "pyproject.toml: "),
         ('[tool.clew]\nignore = "dead-units"', "must be a list"),
         ("[tool.clew]\nignore = [3]", "not 3"),
-        ("[tool.clew]\nignroe = []", "no setting 'ignroe', only ignore, thresholds"),
+        ("[tool.clew]\nignroe = []", "unknown setting 'ignroe'; available: ignore, thresholds"),
         ("[tool.clew]\nthresholds = 3", "tool.clew.thresholds must be a table"),
         ("[tool.clew.thresholds]\ndead-units = 0.7", "dead-units must be a table of thresholds, not 0.7"),
     ],
@@ -76,9 +76,12 @@ def test_thresholds_are_tables_by_check(text: str, tmp_path: Path) -> None:
         ("dead-unit.window = 3", "there is no check named 'dead-unit'; did you mean dead-units?"),
         (
             "dead-units.dead = 3",
-            "dead-units has no threshold 'dead', only dead_fraction, window, sustained, batch",
+            "dead-units: unknown threshold 'dead'; available: dead_fraction, window, sustained, batch",
         ),
-        ("slow-loader.dead = 3", "slow-loader has no threshold 'dead'"),
+        (
+            "slow-loader.dead = 3",
+            "slow-loader: unknown threshold 'dead'; available: waiting, slow, short, gain",
+        ),
         ("ACT001.window = 0.5", "dead-units.window must be a whole number, not 0.5"),
         ("dead-units.window = true", "dead-units.window must be a whole number, not True"),
         ("dead-units.dead_fraction = 'much'", "dead-units.dead_fraction must be a number, not 'much'"),

@@ -50,6 +50,10 @@ class FakeRun:
         self.facts.append(Fact(kind, step, data))
         return self
 
+    def experiment(self, name: str, /, **data: Any) -> FakeRun:
+        """What the experiment for the check of this name found."""
+        return self.fact(f"experiment.{name}", status="done", data=data)
+
     def model(self, *layers: tuple[str, str], root: str = "model", kind: str = "Net") -> FakeRun:
         """Layers as (path, class) in forward order, made on lines 10, 11, …, each with weight and bias."""
         modules = [

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from clew.checks.catalog import CHECKS
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
-from clew.labs.loaders.pipeline import Pipeline, pipeline_of
+from clew.labs.loaders.readable_loader import ReadableLoader, readable_loader
 from clew.labs.loaders.survey.split_survey import SurveyResult, survey
 from clew.records.dataset_survey import DatasetSurvey
 from clew.records.finding import Finding
@@ -56,7 +56,7 @@ def labelled(x: Tensor, y: Tensor | None = None) -> TensorDataset:
     return TensorDataset(x, classes(len(x)) if y is None else y)
 
 
-def split(dataset: Any, role: str = "train", **settings: Any) -> Pipeline:
+def split(dataset: Any, role: str = "train", **settings: Any) -> ReadableLoader:
     """As a program would have it: shuffled in training, unless it says otherwise."""
     settings = {"batch_size": 16, **({"shuffle": True} if role == "train" else {}), **settings}
     if "batch_sampler" in settings:
@@ -64,9 +64,9 @@ def split(dataset: Any, role: str = "train", **settings: Any) -> Pipeline:
     if isinstance(dataset, torch.utils.data.IterableDataset):
         settings.pop("shuffle", None)
     loader = DataLoader(dataset, **settings)
-    pipeline = pipeline_of(loader, role=role, names=(f"{role}_loader",))
-    pipeline.file, pipeline.line = "train.py", 12
-    return pipeline
+    readable = readable_loader(loader, role=role, names=(f"{role}_loader",))
+    readable.file, readable.line = "train.py", 12
+    return readable
 
 
 def looked_through(dataset: Any, **settings: Any) -> DatasetSurvey:

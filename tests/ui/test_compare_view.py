@@ -69,7 +69,7 @@ def test_a_brush_along_an_axis_keeps_its_runs_in_table_curves_and_address(compar
     compare.mouse.down()
     compare.mouse.move(x, top + 60, steps=5)
     compare.mouse.up()
-    expect(compare.get_by_text("2 of 3 runs within the ranges chosen")).to_be_visible()
+    expect(compare.get_by_text("2 of 3 runs in the selected ranges")).to_be_visible()
     dimmed = compare.locator('#settings tr[data-dim="1"]')
     expect(dimmed).to_have_count(1)
     expect(dimmed).to_contain_text("faulty")

@@ -69,10 +69,10 @@ def test_it_says_what_the_profile_is_of(page):
 
 
 def test_a_click_zooms_in_and_escape_goes_back_out(page):
-    expect(says(page)).to_contain_text("step 100 ms, 100 % of all, itself 10 ms")
+    expect(says(page)).to_contain_text("step 100 ms, 100 % of the total, 10 ms in the frame itself")
     expect_bars(page, 4)
     click(page, 1)
-    expect(says(page)).to_contain_text("forward 40 ms, 40 % of all")
+    expect(says(page)).to_contain_text("forward 40 ms, 40 % of the total")
     expect_bars(page, 3)  # step, forward, fc1
     page.keyboard.press("Escape")
     expect_bars(page, 4)
@@ -133,7 +133,7 @@ def test_what_is_too_small_to_see_counts_for_its_caller(browser: Browser, tmp_pa
     page = browser.new_page()
     page.goto((tmp_path / "small.html").as_uri())
     expect_bars(page, 2)
-    expect(says(page)).to_contain_text("main 1 s, 100 % of all, itself 490 ms")
+    expect(says(page)).to_contain_text("main 1 s, 100 % of the total, 490 ms in the frame itself")
     page.close()
 
 

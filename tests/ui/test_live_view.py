@@ -71,10 +71,10 @@ def test_a_page_says_when_its_run_is_deleted_and_when_the_server_is_gone(
     page = browser.new_page()
     with served(folder, tmp_path / "cache") as address:
         page.goto(f"{address}#/run/{runs.healthy}/verdict")
-        expect(page.locator("h1")).to_have_text("Nothing wrong was found")
+        expect(page.locator("h1")).to_have_text("No problems found")
         shutil.rmtree(folder / runs.healthy)
         expect(page.locator(".offline")).to_contain_text(runs.healthy)
-        expect(page.locator("h1")).to_have_text("Nothing wrong was found")
+        expect(page.locator("h1")).to_have_text("No problems found")
         page.get_by_title("All runs").click()
         expect(page.get_by_text("No runs yet")).to_be_visible()
     expect(page.locator(".offline").first).to_contain_text("does not respond")
@@ -85,9 +85,9 @@ def test_a_finished_run_is_read_once_and_not_again_for_nothing(viewer, runs):
     asked: list[str] = []
     viewer.page.on("request", lambda request: asked.append(request.url))
     page = viewer.open(f"#/run/{runs.healthy}/verdict")
-    expect(page.locator("h1")).to_have_text("Nothing wrong was found")  # by now it is judged
+    expect(page.locator("h1")).to_have_text("No problems found")  # by now it is judged
     asked.clear()
     page.reload()
-    expect(page.locator("h1")).to_have_text("Nothing wrong was found")
+    expect(page.locator("h1")).to_have_text("No problems found")
     page.wait_for_timeout(3000)  # longer than it takes to act on the first event
     assert sum(url.endswith(f"/runs/{runs.healthy}") for url in asked) == 1

@@ -30,7 +30,7 @@ def test_under_the_pointer_are_the_parts_of_that_step(looker, networks):
     expect(canvas).to_be_visible()
     canvas.hover(position={"x": 500, "y": 200})
     expect(page.locator(".tip")).to_contain_text("forward")
-    expect(page.locator(".tip")).to_contain_text("together")
+    expect(page.locator(".tip")).to_contain_text("total")
 
 
 def test_a_flame_zooms_in_and_out_and_the_address_remembers_it(profile):

@@ -30,7 +30,7 @@ def test_the_root_cause_comes_first_with_its_severity_and_place(verdict):
     expect(lead).to_have_attribute("data-check", "missing-zero-grad")
     expect(lead.locator(".finding-head")).to_contain_text("error")
     expect(lead).to_contain_text(re.compile(r"faulty\.py:\d+"))
-    expect(verdict.locator("h1")).to_contain_text("wrong")
+    expect(verdict.locator("h1")).to_have_text("1 problem and 1 possible problem")
 
 
 def test_the_evidence_is_drawn_from_the_very_series(verdict):
@@ -82,7 +82,7 @@ def test_a_layer_named_like_a_script_is_shown_as_text_everywhere(viewer, runs):
 
 def test_a_healthy_run_says_so_and_names_what_looked(viewer, runs):
     page = viewer.open(f"#/run/{runs.healthy}")
-    expect(page.locator("h1")).to_have_text("Nothing wrong was found")
+    expect(page.locator("h1")).to_have_text("No problems found")
     expect(page.locator(".remainder")).to_contain_text("missing-zero-grad")
     expect(page.locator(".chart canvas")).to_be_visible()
 

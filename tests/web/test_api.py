@@ -19,6 +19,7 @@ from clew.records import signals
 from clew.records.site import Site
 from clew.store.index.index_cache import cache_root
 from clew.store.read.run_folders import create_run, rank_folder
+from clew.web.endpoints import ENDPOINTS, Parameter
 from clew.web.runs.judge_process import PATIENCE
 
 
@@ -473,6 +474,24 @@ def test_notes_that_make_no_sense_are_refused(own, body, kind, status):
     answer = api.put(f"/api/v1/runs/{run.name}/notes", content=body, headers={"Content-Type": kind})
     assert answer.status_code == status
     assert not (run / "notes.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "parameter"),
+    [(e, p) for e in ENDPOINTS for p in e.parameters if p.kind == "integer"],
+    ids=lambda one: one.name if isinstance(one, Parameter) else one.path,
+)
+def test_an_integer_is_accepted_within_its_limits_only(api, recorded, endpoint, parameter):
+    path = endpoint.path.format(id=recorded[1])
+    known = {"keys": "abc"} if path.endswith("/series") else {}
+    for value, status in (
+        (parameter.least - 1, 400),
+        (parameter.least, 200),
+        (parameter.most, 200),
+        (parameter.most + 1, 400),
+    ):
+        answer = api.get(f"/api/v1{path}", params={**known, parameter.name: value})
+        assert answer.status_code == status, value
 
 
 @pytest.mark.parametrize(

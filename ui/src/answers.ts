@@ -1,4 +1,4 @@
-// Made from src/clew/web/answer_shapes.py by scripts/docs: change it there.
+// Generated from src/clew/web/answer_shapes.py by scripts/docs: change it there.
 
 export type SeverityWord = "error" | "warning" | "advice";
 export type StateWord = "running" | "finished" | "failed" | "killed" | "empty" | "unreadable";
@@ -124,7 +124,7 @@ export interface FindingCounts {
   advice: number;
 }
 
-/** What a row says of the verdict. */
+/** The verdict columns of a row. */
 export interface VerdictCells {
   verdict: VerdictWord | null;
   worst: SeverityWord | null;
@@ -155,7 +155,7 @@ export interface RunRow {
   metrics: Record<string, number | null> | null;
   ranks: number | null;
   damage: string[] | null; // what could not be read
-  version: number; // grows when the run has new data
+  version: number; // increases when the run has new data
 }
 
 /** `runs`: all runs, newest first. */
@@ -276,7 +276,7 @@ export interface RunDetail {
   verdict: VerdictJson | null;
   verdict_state: VerdictWord;
   verdict_error: string | null;
-  verdict_steps: number | null; // how many steps the verdict is of
+  verdict_steps: number | null; // number of steps that the verdict covers
   links: FindingLinks[];
   pages: Record<string, CheckPage>; // of the checks found, by name
   events: EventRow[];
@@ -293,8 +293,8 @@ export interface SignalChart {
   title: string;
   together: boolean; // with all others of this title, rather than alone
   large: boolean;
-  robust: boolean; // the axis leaves out a few far-off points
-  line: string; // what the series is called there
+  robust: boolean; // the axis leaves out a few outliers
+  line: string; // label of the series in the chart
 }
 
 /** A series of a run. */
@@ -391,7 +391,7 @@ export interface LayerStat {
   label: string;
   unit: string;
   scale: ScaleWord;
-  good: number[] | null; // where it usually lies when all is well
+  good: number[] | null; // range in a healthy run
 }
 
 export interface LayerRow {
@@ -545,14 +545,109 @@ export interface ModuleHealth {
   checks: string[];
 }
 
+/** A tensor without its values. */
+export interface TensorInfo {
+  shape: number[];
+  dtype: string; // "float32"
+  device: string;
+  requires_grad: boolean;
+  bytes: number;
+  dims?: string[]; // the sizes with names in them, if they were traced
+}
+
+/** A module call, an op, an input or the output, in the tree of the graph. */
+export interface Node {
+  id: number;
+  parent: number | null; // the node of the module in which it ran
+  kind: string; // "module", "op", "input", "output"
+  label: string; // "conv1", "add"
+  type: string; // "Conv2d", "aten.add.Tensor"
+  path: string;
+  outputs: TensorInfo[];
+  flops?: number;
+  parameters?: number;
+  saved?: number;
+  feeds_result?: boolean;
+  file?: string | null;
+  line?: number | null;
+  repeat?: number;
+  hidden?: boolean;
+}
+
+/** A tensor that goes from one op (or input) to another. */
+export interface Edge {
+  source: number;
+  target: number;
+  tensor?: TensorInfo | null;
+}
+
+/** A recorded graph, `traces/graph*.json`; `clew show --graph out.json` writes the same without `root`. */
+export interface GraphFile {
+  name: string;
+  nodes: Node[];
+  edges: Edge[];
+  version?: number;
+  root?: string; // name of the model
+}
+
+/** Where tensors enter or leave a module: a box that is not in the graph itself. */
+export interface LayoutPort {
+  id: number;
+  kind: string;
+  label: string;
+  outputs: TensorInfo[];
+}
+
+/** The boxes of one module; numbers refer to the tables of the layout. */
+export interface LayoutLevel {
+  grid: number;
+  nodes: number[]; // below zero: one of the ports
+  boxes: number[];
+  tensors: number[]; // of each line of the grid
+  ports: LayoutPort[];
+  more: number; // nodes that are not drawn
+}
+
+/** The places of a level: boxes first, then passages, where a long line goes by between boxes. */
+export interface LayoutGrid {
+  rows: number[][]; // from top to bottom, each from left to right
+  x: number[]; // centres, while all boxes are closed
+  lines: [number, number, number][]; // from, to, and how far from the centre of `to` it ends
+}
+
+/** What a node looks like, in pixels and two lines of text. */
+export type LayoutBox = [width: number, height: number, title: number, first: string, second: string];
+
+/** The layout of a graph, by module; the key of the outermost level is empty. */
+export interface GraphLayout {
+  first: number[]; // modules that are open at first
+  levels: Record<string, LayoutLevel>;
+  unfolded: Record<string, LayoutLevel>; // where repeated blocks are drawn once: all of them
+  stands_in: Record<string, number>; // nodes that are not drawn, and what is drawn for each
+  repeats: Record<string, number>;
+  grids: LayoutGrid[];
+  boxes: LayoutBox[];
+  tensors: string[];
+}
+
+/** A graph with its layout. */
+export interface DrawnGraph {
+  name: string;
+  nodes: Node[];
+  edges: Edge[];
+  version?: number;
+  root?: string; // name of the model
+  layout?: GraphLayout | null; // null: the file is damaged
+}
+
 /** `runs/{id}/graph`: the model. */
 export interface GraphAnswer {
   models: GraphModel[];
-  graphs: Record<string, unknown>[]; // the content of each graph file
-  layouts: (Record<string, unknown> | null)[]; // where the boxes of each graph stand; null: damaged
+  graphs: GraphFile[]; // the content of each graph file
+  layouts: (GraphLayout | null)[]; // where the boxes of each graph stand; null: damaged
   health: Record<string, ModuleHealth>; // by module path
   time: Record<string, number> | null; // seconds of each module, where the run was profiled
-  missing: string | null;
+  missing: string | null; // how to get a graph
 }
 
 /** A part of a step, and the key of its series. */
@@ -568,24 +663,264 @@ export interface StepTimes {
   total: string | null; // key of step.time
 }
 
+/** The costs of a module in one step; forward and backward include the modules inside it. */
+export interface ModuleCostJson {
+  module: string; // path; "" is the root module
+  type?: string;
+  calls?: number;
+  forward?: number;
+  backward?: number;
+  self_forward?: number;
+  self_backward?: number;
+  spread?: number; // standard deviation of forward + backward over the steps
+  steps?: number; // over which it was measured
+  flops?: number; // forward and backward
+  moved?: number; // bytes read and written by its ops
+  roof?: number | null; // share of the best that this machine can do, 0 … 1
+  parameters?: number; // bytes, only its own
+  activations?: number; // bytes kept for the backward, only its own
+  peak?: number; // bytes above what was allocated when it was called
+  file?: string | null;
+  line?: number | null;
+  class?: string;
+  self?: number; // forward and backward, without the modules inside it
+  memory?: number; // bytes of its own parameters and activations
+}
+
+/** A node of a flame graph; `value` includes the children, `self` does not. */
+export interface FlameFrame {
+  name: string;
+  value: number;
+  self?: number;
+  file?: string | null;
+  line?: number | null;
+  module?: string | null;
+  children?: FlameFrame[];
+}
+
+/** The flame graph of a step. */
+export interface StepFlame {
+  unit?: string;
+  root?: FlameFrame | null;
+}
+
+/** Something that ran in the step whose timeline was recorded. */
+export interface TimelineEvent {
+  name: string;
+  start: number; // seconds from the beginning of the step
+  duration: number;
+  lane?: string; // "main", or another thread
+  module?: string | null;
+}
+
+/** Memory of a process; shared pages count in part (pss) or not at all (uss). */
+export interface ProcessMemory {
+  pid: number;
+  role: string; // "main", "loader worker"
+  rss: number;
+  pss?: number | null;
+  uss?: number | null;
+  slope?: number; // bytes per step, fitted after the warm-up
+  readings?: [number, number][]; // step, rss
+}
+
+/** Memory that grows, and what keeps references to it. */
+export interface Growth {
+  slope: number; // bytes per step
+  owner: string; // "list `losses` in train.py:31: tensors with their graphs"
+  file?: string | null;
+  line?: number | null;
+  objects?: number; // new ones in each step
+  kind?: string; // "tensor", "graph", "python", "" unknown
+}
+
+/** Memory of the process, and of the tensors in one step. */
+export interface StepMemoryJson {
+  peak?: number; // of tensors, in a step
+  kinds?: Record<string, number>; // KINDS, at the peak
+  timeline?: [number, number][]; // second of the step, bytes allocated
+  root?: FlameFrame | null; // by module, at the peak
+  processes?: ProcessMemory[];
+  growth?: Growth | null;
+  unit?: string;
+}
+
+/** One part of a step, over the steps that were timed. */
+export interface PartCost {
+  name: string; // one of PARTS
+  median: number;
+  p95: number;
+  share: number; // of the total time of these steps
+  steps?: number;
+}
+
+/** All calls of one op with the same shapes in one module. */
+export interface OpCost {
+  module: string;
+  op: string; // "aten::addmm"
+  shapes?: string; // "[32, 64] [64, 10]"
+  arguments?: string; // arguments that are not tensors
+  calls?: number;
+  forward?: number;
+  backward?: number;
+  flops?: number;
+  moved?: number;
+  roof?: number | null;
+}
+
+/** Time in which a line of source was running (`self`) or had called what ran (`total`). */
+export interface LineCost {
+  file: string;
+  line: number;
+  function: string;
+  code: string;
+  self: number;
+  total: number;
+  kind?: string; // "logging", "data", "to device" … if known
+}
+
+/** A place where the host waits for numbers (`.item()`, print, `.cpu()`, `nonzero`), per step. */
+export interface Sync {
+  op: string;
+  calls: number;
+  seconds: number;
+  file?: string | null;
+  line?: number | null;
+  code?: string;
+}
+
+/** The best performance measured on this machine. */
+export interface Roof {
+  flops: number; // per second, float32 matrix product
+  bytes: number; // per second, read and written
+  threads?: number;
+}
+
+/** `traces/profile.json`. Times are seconds per step: means over the steps profiled in detail, and for `parts` the median and 95th percentile over all timed steps. Sizes are bytes. */
+export interface ProfileJson {
+  steps?: [number, number]; // first and last that were profiled in detail
+  detailed?: number; // how many of them
+  detailed_step?: number; // seconds of one of them; profiling makes them slower than others
+  step_median?: number;
+  step_p95?: number;
+  samples_per_second?: number | null;
+  parts?: PartCost[];
+  modules?: ModuleCostJson[]; // in forward order
+  ops?: OpCost[];
+  lines?: LineCost[];
+  syncs?: Sync[];
+  flame?: StepFlame | null; // with its unit: step › part › module › op
+  python?: FlameFrame | null; // Python's stacks, from the sampler
+  timeline?: TimelineEvent[]; // of one step
+  memory?: StepMemoryJson;
+  roof?: Roof | null;
+  unattributed?: number; // seconds of the step in no part and no module
+  threads?: number;
+  cores?: number;
+  device?: string;
+  notes?: string[]; // what could not be measured, and why
+  files?: Record<string, string>; // "chrome trace" -> name in the run's traces/
+  version?: number;
+}
+
 /** `runs/{id}/profile`: where time and memory go. */
 export interface ProfileAnswer {
   steps: StepTimes;
-  profile: Record<string, unknown> | null; // the content of traces/profile.json
-  missing: string | null;
+  profile: ProfileJson | null; // the content of traces/profile.json
+  missing: string | null; // how to get a profile
+}
+
+/** A tensor of a batch. */
+export interface TensorNote {
+  name?: string;
+  shape?: number[] | null;
+  dtype?: string;
+  min?: number | null;
+  max?: number | null;
+  mean?: number | null;
+  std?: number | null;
+  values?: unknown[];
+}
+
+/** A recorded batch. */
+export interface BatchRow {
+  step?: number;
+  phase?: string;
+  loader?: number | null; // its number; null: it was not iterated
+  name?: string; // of the loader
+  source?: string; // `loader`: as the loader delivers it; `model`: as the model gets it
+  inputs?: TensorNote[];
+  targets?: TensorNote[];
+}
+
+/** A recorded sample; one sample is listed once for each source, with the same `id`. */
+export interface SampleRow {
+  id?: string;
+  step?: number;
+  phase?: string;
+  label?: unknown;
+  prediction?: unknown;
+  loss?: number | null;
+  kind?: string; // image, text, vector or audio
+  loader?: string; // its name
+  source?: string; // `dataset`: as the dataset returns it; `batch`; `model`: as the model gets it
+  about?: string; // shapes, types and ranges of its fields
+  shape?: number[];
+  image?: string; // data:image/png or data:image/jpeg
+  text?: string;
+  values?: number[];
+}
+
+/** `data/batches.json` and `data/samples.json`. */
+export interface DataContent {
+  version?: number;
+  batches?: BatchRow[];
+  samples?: SampleRow[];
 }
 
 /** A file in the run's data folder, by its stem. */
 export interface DataFile {
   name: string;
-  content: unknown;
+  content: DataContent; // of `batches` and `samples`; other files may contain anything
+}
+
+/** `index`, `file`, `line` (where it is iterated), `batch_size`, `num_workers`, `shuffle`, `sampler`, `dataset`, `length`, `drop_last`, `pin_memory`, `persistent_workers`, `prefetch_factor`, `made_file` and `made_line` (where it was created), `names` (variables that refer to it), `dataset_number` (the same for the same dataset object), `generator` (attribute of the dataset: the random generator that `__getitem__` uses), `random` (`__getitem__` draws random numbers, and no attribute that it reads is None, False or 0), `worker_init` (`constant`: it sets the same seed in every worker; `given`; null). */
+export interface LoaderFact {
+  index?: number;
+  file?: string | null;
+  line?: number | null;
+  batch_size?: number | null;
+  num_workers?: number;
+  shuffle?: boolean | null;
+  sampler?: string;
+  dataset?: string;
+  length?: number | null;
+  drop_last?: boolean;
+  pin_memory?: boolean;
+  persistent_workers?: boolean;
+  prefetch_factor?: number | null;
+  names?: string[];
+  made_file?: string | null;
+  made_line?: number | null;
+  dataset_number?: number | null;
+  generator?: string | null;
+  random?: boolean;
+  worker_init?: string | null;
+}
+
+/** Labels and predictions over all sampled steps so far: `kind`, `file`, `line` of a loss call; `counts`: `[[class, samples, predicted correctly]…]`. Written when their number has doubled, from 8 on. */
+export interface LabelsFact {
+  kind?: string | null;
+  file?: string | null;
+  line?: number | null;
+  counts?: [number, number, number][];
 }
 
 /** `runs/{id}/data`: samples and batches as recorded. */
 export interface DataAnswer {
   files: DataFile[];
-  loaders: Record<string, unknown>[]; // `loader` facts
-  labels: Record<string, unknown>[]; // the newest `labels` fact of each call
+  loaders: LoaderFact[]; // `loader` facts
+  labels: LabelsFact[]; // the newest `labels` fact of each call
   inputs: string[]; // keys of `input.*` series
   missing: string | null;
 }
@@ -687,7 +1022,7 @@ export interface RunEvent {
   version: number;
   verdict: VerdictWord | null;
   last_loss: number | null;
-  verdict_version: number; // grows when the verdict was computed anew
+  verdict_version: number; // increases when the verdict was recomputed
   notes: number; // when the notes were changed, 0 if there are none
 }
 
@@ -726,4 +1061,19 @@ export interface ReportInfo {
   bounded: boolean;
   says: string;
   left_out: string[];
+}
+
+/** The head of a file that shows one thing, a graph or flames, and no runs. */
+export interface PageInfo {
+  shows: "flames" | "graph";
+  title: string;
+  about: string;
+  colour?: string;
+}
+
+/** A file with one graph or one profile: of `clew show --graph net.html`, `clew profile --format html`. */
+export interface SingleFile {
+  page: PageInfo;
+  graph?: DrawnGraph;
+  profile?: ProfileJson; // its flame graphs; frames have `own`, not `self`
 }

@@ -2,22 +2,23 @@
 import { render } from "preact";
 import "./theme.css";
 import "uplot/dist/uPlot.min.css";
+import type { SingleFile } from "./answers";
 import { inlined } from "./api";
 import { listenToKeys } from "./keys";
 import { Help } from "./parts/help";
 import { go, listenToAddress, usePlace } from "./state";
 import { startTheme } from "./theme";
-import type { PageInfo, RunList } from "./types";
+import type { RunList } from "./types";
 import { ComparePage } from "./views/compare";
 import { RunPage } from "./views/run_page";
 import { RunsPage } from "./views/runs";
 import { SinglePage } from "./views/single_page";
 
 function App() {
-  const page = inlined?.["page"] as PageInfo | undefined;
+  const file = inlined && "page" in inlined ? (inlined as unknown as SingleFile) : undefined;
   return (
     <>
-      {page ? <SinglePage page={page} data={inlined!} /> : <AskedPage />}
+      {file ? <SinglePage {...file} /> : <AskedPage />}
       <Help />
     </>
   );

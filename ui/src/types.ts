@@ -7,6 +7,7 @@ export type {
   ExhibitJson as Exhibit,
   FindingJson as Finding,
   FindingLinks,
+  PageInfo,
   ProofJson as Proof,
   ReportInfo,
   RunDetail,
@@ -30,13 +31,5 @@ export type SeriesAnswer = Omit<Answered, "series"> & { series: SeriesPart[] };
 export interface ViewProps {
   id: string; // of the run, as the API has it
   run: RunDetail;
-  version: number; // grows when the run has new data: pass it to useApi
-}
-
-/** Of a file that shows one thing, a graph or flames, and no runs. */
-export interface PageInfo {
-  shows: "flames" | "graph";
-  title: string;
-  about: string;
-  colour?: string; // of the boxes of a graph, at first
+  version: number; // increases when the run has new data: pass it to useApi
 }

@@ -1,26 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fit, type Grid } from "../src/draw/graph_grid";
+import type { DrawnGraph, GraphLayout, LayoutGrid, LayoutLevel, Node } from "../src/answers";
+import { fit } from "../src/draw/graph_grid";
 import { boxAt, layout, type Layout, lineAt, linesOf } from "../src/draw/graph_layout";
-import { everything, firstSight, levelOf, modelOf, type RawGraph, type RawLayout, type RawLevel, type RawNode, revealing, searched } from "../src/draw/graph_model";
+import { everything, firstSight, levelOf, modelOf, revealing, searched } from "../src/draw/graph_model";
 import { fold, modelOfModules } from "../src/draw/graph_modules";
 import { unfolding } from "../src/draw/graph_sight";
 
 /** A net of `blocks` equal blocks of `ops` ops each, in a list, with its layout as Python makes it: in columns. */
-function stack(blocks: number, ops: number): RawGraph {
-  const nodes: RawNode[] = [{ id: 0, parent: null, kind: "module", label: "Net", type: "Net", path: "", outputs: [] }];
+function stack(blocks: number, ops: number): DrawnGraph {
+  const nodes: Node[] = [{ id: 0, parent: null, kind: "module", label: "Net", type: "Net", path: "", outputs: [] }];
   const first = 1 + blocks;
   for (let b = 0; b < blocks; b += 1) nodes.push({ id: 1 + b, parent: 0, kind: "module", label: `blocks.${b}`, type: "Block", path: `blocks.${b}`, outputs: [], parameters: 10 });
-  for (let k = 0; k < blocks * ops; k += 1) nodes.push({ id: first + k, parent: 1 + Math.floor(k / ops), kind: "op", label: `op${k % ops}`, type: "aten.add", path: "", outputs: [{ shape: [2, 3], dtype: "float32" }] });
+  for (let k = 0; k < blocks * ops; k += 1) nodes.push({ id: first + k, parent: 1 + Math.floor(k / ops), kind: "op", label: `op${k % ops}`, type: "aten.add", path: "", outputs: [{ shape: [2, 3], dtype: "float32", device: "cpu", requires_grad: false, bytes: 24 }] });
   const [input, output] = [first + blocks * ops, first + blocks * ops + 1];
   nodes.push({ id: input, parent: null, kind: "input", label: "input", type: "input", path: "", outputs: [] });
   nodes.push({ id: output, parent: null, kind: "output", label: "output", type: "output", path: "", outputs: [] });
   return { name: "Net", nodes, edges: [], layout: columns(blocks, ops, input) };
 }
 
-function columns(blocks: number, ops: number, input: number): RawLayout {
-  const made: RawLayout = { first: [0], levels: {}, unfolded: {}, stands_in: {}, repeats: blocks > 1 ? { 1: blocks } : {}, grids: [], boxes: [[100, 40, 120, "name", "shape"]], tensors: ["2\u00d73 float32"] };
-  const column = (ids: number[]): RawLevel => {
+function columns(blocks: number, ops: number, input: number): GraphLayout {
+  const made: GraphLayout = { first: [0], levels: {}, unfolded: {}, stands_in: {}, repeats: blocks > 1 ? { 1: blocks } : {}, grids: [], boxes: [[100, 40, 120, "name", "shape"]], tensors: ["2\u00d73 float32"] };
+  const column = (ids: number[]): LayoutLevel => {
     const lines = ids.slice(1).map((_, i): [number, number, number] => [i, i + 1, 0]);
     made.grids.push({ rows: ids.map((_, i) => [i]), x: ids.map(() => 0), lines });
     const ports = ids.filter((id) => id < 0).map((id) => ({ id, kind: "input", label: "input", outputs: [] }));
@@ -41,7 +42,7 @@ function random(seed: number): () => number {
 }
 
 /** Rows with passages in between, as Python makes them for boxes that are 60 wide. */
-function someGrid(seed: number): Grid {
+function someGrid(seed: number): LayoutGrid {
   const next = random(seed);
   const rows: number[][] = Array.from({ length: 6 }, () => []);
   for (let box = 0; box < 14; box += 1) rows[box % 6]!.push(box);
@@ -132,10 +133,10 @@ test("a level that is too long says how many are left out", () => {
 
 /** Three boxes in a column, and a line from the first to the last that goes by beside the second. */
 function besideOne(): Layout {
-  const nodes: RawNode[] = [0, 1, 2].map((id) => ({ id, parent: null, kind: "op", label: `op${id}`, type: "", path: "", outputs: [] }));
-  const grid: Grid = { rows: [[0], [1, 3], [2]], x: [0, 0, 0, 80], lines: [[0, 1, 0], [1, 2, -6], [0, 3, 0], [3, 2, 6]] };
-  const level: RawLevel = { grid: 0, nodes: [0, 1, 2], boxes: [0, 0, 0], tensors: [0, 0, 1, 1], ports: [], more: 0 };
-  const raw: RawLayout = { first: [], levels: { "": level }, unfolded: {}, stands_in: {}, repeats: {}, grids: [grid], boxes: [[100, 40, 120, "name", "shape"]], tensors: ["2\u00d73", "7"] };
+  const nodes: Node[] = [0, 1, 2].map((id) => ({ id, parent: null, kind: "op", label: `op${id}`, type: "", path: "", outputs: [] }));
+  const grid: LayoutGrid = { rows: [[0], [1, 3], [2]], x: [0, 0, 0, 80], lines: [[0, 1, 0], [1, 2, -6], [0, 3, 0], [3, 2, 6]] };
+  const level: LayoutLevel = { grid: 0, nodes: [0, 1, 2], boxes: [0, 0, 0], tensors: [0, 0, 1, 1], ports: [], more: 0 };
+  const raw: GraphLayout = { first: [], levels: { "": level }, unfolded: {}, stands_in: {}, repeats: {}, grids: [grid], boxes: [[100, 40, 120, "name", "shape"]], tensors: ["2\u00d73", "7"] };
   return layout(modelOf({ name: "Net", nodes, edges: [], layout: raw }), { open: new Set(), unfolded: new Set() });
 }
 
@@ -180,7 +181,7 @@ test("without a graph the modules make a tree in the order in which they ran, re
 });
 
 test("blocks that differ inside are not folded", () => {
-  const raw: RawNode[] = [0, 1, 2].flatMap((n) => [
+  const raw: Node[] = [0, 1, 2].flatMap((n) => [
     { id: n, parent: null, kind: "module", label: String(n), type: "Block", path: String(n), outputs: [] },
     { id: 10 + n, parent: n, kind: "module", label: "fc", type: "Linear", path: `${n}.fc`, outputs: [], parameters: n === 2 ? 7 : 5 },
   ]);

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bars, beside, type Frame, frameAt, hueOf, selfOf, type Way } from "../src/draw/flame";
+import type { FlameFrame } from "../src/answers";
+import { bars, beside, frameAt, hueOf, selfOf, type Way } from "../src/draw/flame";
 import { robustTop, shares, stacked } from "../src/draw/stack";
 import type { SeriesPart } from "../src/types";
 
-const root: Frame = {
+const root: FlameFrame = {
   name: "step",
   value: 10,
   children: [
@@ -29,7 +30,7 @@ test("zoomed to a frame, it and its callers take the whole width", () => {
 });
 
 test("parts that add up to more than the whole still fit, and nothing is drawn of what is too thin to see", () => {
-  const odd: Frame = { name: "a", value: 1, children: [{ name: "b", value: 2 }, { name: "c", value: 2 }, { name: "d", value: 1e-9 }, { name: "e", value: -3 }] };
+  const odd: FlameFrame = { name: "a", value: 1, children: [{ name: "b", value: 2 }, { name: "c", value: 2 }, { name: "d", value: 1e-9 }, { name: "e", value: -3 }] };
   const drawn = bars(odd);
   assert.deepEqual(drawn.map((b) => b.frame.name).sort(), ["a", "b", "c"]);
   assert.ok(drawn.every((b) => b.left + b.width <= 1 + 1e-9));

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drawn } from "../src/draw/bins";
-import { choicesOf, modelOf, type RawNode } from "../src/draw/graph_model";
+import type { Node } from "../src/answers";
+import { choicesOf, modelOf } from "../src/draw/graph_model";
 import { findingsBelow, readSight, toggled, valueBy, writtenSight } from "../src/draw/graph_sight";
 import { matching } from "../src/draw/heat";
 import { safeImage } from "../src/draw/images";
@@ -48,10 +49,10 @@ test("the worst severity speaks for all", () => {
   assert.equal(worst([]), null);
 });
 
-const nodes: RawNode[] = [
+const nodes: Node[] = [
   { id: 0, parent: null, kind: "module", label: "Net", type: "Net", path: "", outputs: [] },
   ...[1, 2].map((id) => ({ id, parent: 0, kind: "module", label: `blocks.${id - 1}`, type: "Block", path: `blocks.${id - 1}`, outputs: [], repeat: id === 1 ? 2 : 1, hidden: id === 2, parameters: 7 })),
-  ...[1, 2].map((id) => ({ id: id + 2, parent: id, kind: "op", label: "add", type: "aten.add", path: "", outputs: [{ shape: [2], dtype: "float32", bytes: 8 }] })),
+  ...[1, 2].map((id) => ({ id: id + 2, parent: id, kind: "op", label: "add", type: "aten.add", path: "", outputs: [{ shape: [2], dtype: "float32", device: "cpu", requires_grad: false, bytes: 8 }] })),
 ];
 
 test("a finding inside a folded block is seen on the block that stands for it, and on all around", () => {

@@ -1,7 +1,7 @@
 """The public functions of `clew`, one file each; `clew/__init__.py` re-exports them.
 
-Enter at the file that has the function's name. May import: everything below it: session, labs, render,
-checks, store.
+Enter at the file that has the function's name. May import: records, store, hooks, checks, labs, render,
+session.
 
 - `attach`: Clew from Python: `with clew.attach(model, optimizer):`, and what a program can add to its run
 - `data`: `clew.data`: shows, measures and checks what a loader delivers, on objects that you pass

@@ -18,7 +18,7 @@ from clew.api.examine import ExamineFacts, unseen
 from clew.checks.run_view import RunView
 from clew.checks.runner import judged
 from clew.labs.loaders.loader_view import view_loader
-from clew.labs.loaders.pipeline import EVAL, TRAIN, Pipeline, pipeline_of
+from clew.labs.loaders.readable_loader import EVAL, TRAIN, ReadableLoader, readable_loader
 from clew.labs.loaders.run import inspect_loaders
 from clew.records.data_report import DataOptions, Report
 from clew.records.errors import CannotRead
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 class DataReport(Report):
     """The result of `clew.data`; printed, it is the screen of `clew data`."""
 
-    pipelines: tuple[Pipeline, ...] = field(default=(), repr=False, compare=False)
+    readable: tuple[ReadableLoader, ...] = field(default=(), repr=False, compare=False)
 
     def show(self, number: int = 8) -> DataReport:
         """The same report with this many samples; nothing is measured again."""
         with unseen():
-            loaders = tuple(view_loader(pipeline, number) for pipeline in self.pipelines)
+            loaders = tuple(view_loader(loader, number) for loader in self.readable)
         return replace(self, loaders=loaders or self.loaders)
 
     def sample(self, index: int) -> DataReport:
         """One sample through every stage, of the first loader whose samples have an index."""
-        for pipeline in self.pipelines:
-            if pipeline.dataset is not None:
+        for loader in self.readable:
+            if loader.dataset is not None:
                 with unseen():
-                    shown = view_loader(pipeline, 0, sample=index)
+                    shown = view_loader(loader, 0, sample=index)
                 return replace(self, loaders=(shown,), measured=(), surveys=())
         raise CannotRead("a single sample is not available because there is no dataset")
 
     def render(self, *, stream: Any = None, width: int | None = None, full: bool = False) -> None:
-        """Draw it on a stream, with colours and pictures if that is a terminal."""
+        """Draw the report on a stream, with colours and images if that is a terminal."""
         from clew.render.data.data_terminal import render_data
 
         render_data(self, stream=stream, width=width, full=full)
@@ -64,13 +64,13 @@ class DataReport(Report):
         return fragment(self)
 
     def to_html(self) -> str:
-        """A whole page."""
+        """The report as an HTML page."""
         from clew.render.data.data_html import page
 
         return page(self)
 
     def to_json(self) -> dict[str, Any]:
-        """As `clew data --json`."""
+        """The same as `clew data --json` writes."""
         from clew.render.data.data_json import report_json
 
         return report_json(self)
@@ -106,17 +106,17 @@ def data(
     )
     began, notes = perf_counter(), ExamineFacts.of_project()
     with unseen():
-        pipelines = [pipeline_of(loader, role=TRAIN)]
-        pipelines += [pipeline_of(val, role=EVAL, names=("val",))] if val is not None else []
+        readable = [readable_loader(loader, role=TRAIN)]
+        readable += [readable_loader(val, role=EVAL, names=("val",))] if val is not None else []
         line = _line() if progress or (progress is None and _is_terminal()) else None
         report = inspect_loaders(
-            pipelines, options, lambda kind, facts: notes.fact(kind, 0, facts), model=model, progress=line
+            readable, options, lambda kind, facts: notes.fact(kind, 0, facts), model=model, progress=line
         )
     verdict = judged(RunView(notes))
-    what = type(pipelines[0].dataset if pipelines[0].dataset is not None else loader).__name__
+    what = type(readable[0].dataset if readable[0].dataset is not None else loader).__name__
     judged_report = replace(report, verdict=verdict, what=what, seconds=perf_counter() - began)
     found = {part.name: getattr(judged_report, part.name) for part in fields(judged_report)}
-    return DataReport(**found, pipelines=tuple(pipelines))
+    return DataReport(**found, readable=tuple(readable))
 
 
 def _is_terminal() -> bool:

@@ -52,14 +52,6 @@ if TYPE_CHECKING:
     from clew.labs.snapshot.subject import Subject
     from clew.records.site import Site
 
-# Experiments on the optimizer itself; the others work with any optimizer that learns.
-OF_THE_OPTIMIZER = {
-    "hyperparameters-off",
-    "learning-rate-too-high",
-    "learning-rate-too-low",
-    "optimizer-unfit",
-    "over-regularised",
-}
 STAND_IN = 1e-3  # learning rate of the Adam that is used where no optimizer is given
 NO_OPTIMIZER = "no optimizer was given"
 GIVE_OPTIMIZER = "clew.examine(model, loss_fn, loader, optimizer)"
@@ -117,15 +109,15 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: ExamineFa
     if NO_OPTIMIZER not in subject.reasons.values():
         return list(experiments)
     for experiment in experiments:
-        if experiment.name in OF_THE_OPTIMIZER:
+        if experiment.needs_optimizer:
             ExperimentFact(
                 UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER, question=experiment.question, name=experiment.name
             ).write(notes, 0)
-    return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
+    return [e for e in experiments if not e.needs_optimizer]
 
 
 def unseen() -> contextlib.AbstractContextManager[None]:
-    """A session that watches this process does not take the experiments for training."""
+    """Hide the experiments from a session in this process: they are not its training."""
     session = active()
     watcher = session.watcher if session is not None else None
     return contextlib.nullcontext() if watcher is None else watcher.machine.unwatched()
@@ -145,7 +137,7 @@ def as_in_training(model: nn.Module) -> Iterator[None]:
 
 
 def _lend_optimizer(subject: Subject) -> None:
-    """Where no optimizer was given, use one that learns nearly anything."""
+    """Use Adam where no optimizer was given: it learns nearly anything."""
     if not subject.optimizers:
         subject.optimizers = [optim.Adam(subject.parameters(), lr=STAND_IN)]
 
@@ -208,7 +200,7 @@ class ExamineReport:
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Those without a result; `report[name].reason` says why."""
+        """Those that were not judged; `report[name].reason` says why."""
         return self.preflight.names(states.UNJUDGED)
 
     @property
@@ -218,7 +210,7 @@ class ExamineReport:
 
     @property
     def ok(self) -> bool:
-        """Nothing failed."""
+        """Whether nothing failed."""
         return self.preflight.ok
 
     def __getitem__(self, name: str) -> ExperimentAnswer:
@@ -238,7 +230,7 @@ class ExamineReport:
         )
 
     def render(self, *, stream: Any = None, width: int | None = None, full: bool = False) -> None:
-        """Draw it on a stream, with colours and pictures if that is a terminal."""
+        """Draw the report on a stream, with colours and images if that is a terminal."""
         from clew.render.verdict.preflight_terminal import render_preflight
 
         render_preflight(self.preflight, self._summary(), stream=stream, width=width, full=full)
@@ -260,19 +252,19 @@ class ExamineReport:
         return fragment(self.preflight, self._summary())
 
     def to_html(self) -> str:
-        """A whole HTML page, with plots and images."""
+        """The report as an HTML page, with plots and images."""
         from clew.render.verdict.preflight_html import page
 
         return page(self.preflight, self._summary())
 
     def to_json(self) -> dict[str, Any]:
-        """As `clew check --json`."""
+        """The same as `clew check --json` writes."""
         from clew.render.verdict.preflight_results import preflight_json
 
         return preflight_json(self.preflight, self._summary())
 
     def to_junit(self) -> str:
-        """XML in which each experiment is a test case."""
+        """JUnit XML: each experiment is a test case."""
         from clew.render.verdict.preflight_results import junit
 
         return junit(self.preflight)

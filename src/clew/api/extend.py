@@ -15,26 +15,58 @@ reported in one line; training continues. Examples: docs/extend.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew.labs.snapshot.time_limit import CannotJudge as CannotJudge
+
+if TYPE_CHECKING:
+    from clew.checks.needs import AnyOf, NamedFact, NamedSignal, Need, One
 
 Given = TypeVar("Given")
 
 
 def check(
-    given: Any = None, *, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+    given: Any = None, *, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Any:
     """A check: a function that takes a run and yields findings or sentences, or a subclass of `Check`.
 
-    `needs` names the signals and facts without which it can't judge. It runs during training and at the
-    end; its findings at the end are recorded. Entry point group: `clew.checks`.
+    `needs` lists what must be recorded for it to judge: `recorded_signal(name)`, `recorded_fact(kind)`,
+    `experiment_result(name)`, or `any_of(…)` of them. It runs during training and at the end; its
+    findings at the end are recorded. Entry point group: `clew.checks`.
     """
     from clew.checks.custom_checks import register
 
     if given is None:
         return register(name=name, needs=needs, severity=severity)
     return register(given)
+
+
+def recorded_signal(name: str) -> NamedSignal:
+    """For the `needs` of a check: a signal of docs/signals.md, or one that the program logs."""
+    from clew.checks import needs
+
+    return needs.recorded_signal(name)
+
+
+def recorded_fact(kind: str) -> NamedFact:
+    """For the `needs` of a check: a kind of fact of docs/signals.md, such as `"optimizer"`."""
+    from clew.checks import needs
+
+    return needs.recorded_fact(kind)
+
+
+def experiment_result(name: str) -> NamedFact:
+    """For the `needs` of a check: the result of the experiment of this name."""
+    from clew.checks import needs
+
+    return needs.experiment_result(name)
+
+
+def any_of(*options: One) -> AnyOf:
+    """For the `needs` of a check: one of several is enough."""
+    from clew.checks import needs
+
+    return needs.any_of(*options)
 
 
 def signal(name: str, *, unit: str = "", meaning: str = "") -> Callable[[Given], Given]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def clew_examine(request: pytest.FixtureRequest) -> Callable[..., ExamineReport]:
-    """As `clew.examine`: the test fails if an experiment does, and shows why."""
+    """Like `clew.examine`; the test fails if an experiment fails, and shows why."""
 
     def run(*given: Any, **more: Any) -> ExamineReport:
         from clew.api.examine import examine
@@ -37,7 +37,7 @@ def clew_examine(request: pytest.FixtureRequest) -> Callable[..., ExamineReport]
 
 
 def _subtests(request: pytest.FixtureRequest) -> Any:
-    """A fixture of pytest 9, before that of a plugin; None without either."""
+    """The `subtests` fixture of pytest 9, or of its plugin before that; None without either."""
     try:
         return request.getfixturevalue("subtests")
     except pytest.FixtureLookupError:
@@ -57,12 +57,10 @@ def _all_at_once(report: ExamineReport) -> None:
     if not report.failed:
         return
     blocks = [report.explain(name) for name in report.failed]
-    judged = (
-        f"{len(report.failed)} failed, {len(report.passed)} passed, {len(report.unjudged)} without a result"
-    )
+    judged = f"{len(report.failed)} failed, {len(report.passed)} passed, {len(report.unjudged)} not judged"
     pytest.fail("\n\n".join([f"clew_examine: {judged}", *blocks]), pytrace=False)
 
 
 def _open(report: ExamineReport, name: str) -> str:
     answer = report[name]
-    return f"no result: {answer.reason}{f'; {answer.hint}' if answer.hint else ''}"
+    return f"not judged: {answer.reason}{f'; {answer.hint}' if answer.hint else ''}"

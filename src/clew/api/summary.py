@@ -15,16 +15,11 @@ import torch
 from torch import nn
 
 from clew.api.forward_errors import explained
-from clew.checks.act.poor_initialisation import PoorInitialisation
+from clew.checks import catalog
 from clew.checks.base import Check
-from clew.checks.exp.device_literal import DeviceLiteral
-from clew.checks.grph.unused_parameter import UnusedParameter
 from clew.checks.ignore_rules import Rule
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
-from clew.checks.str.dropout_misplaced import DropoutMisplaced
-from clew.checks.str.no_nonlinearity import NoNonlinearity
-from clew.checks.str.redundant_bias import RedundantBias
 from clew.labs.network.network_facts import TracedNetwork, add_places, collect_facts
 from clew.labs.network.network_summary import Loss, summarise
 from clew.records.facts.run_facts import ThresholdsFact
@@ -33,14 +28,7 @@ from clew.records.verdict import NotJudged, Verdict
 from clew.render.screen import drawn_text
 from clew.session.project_settings import project_thresholds
 
-CHECKS: tuple[Check, ...] = (
-    UnusedParameter(),
-    NoNonlinearity(),
-    RedundantBias(),
-    DropoutMisplaced(),
-    PoorInitialisation(),
-    DeviceLiteral(),
-)
+CHECKS: tuple[Check, ...] = tuple(kind() for kind in catalog.CHECKS if kind.on_one_forward)
 FAILED = "the forward fails"
 
 

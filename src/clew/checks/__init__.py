@@ -1,6 +1,6 @@
 """From recorded signals and facts to findings: pure functions, no torch.
 
-Enter at `runner.judge`, which asks every check of `catalog`. May import: records, store.
+Enter at `runner.judge`, which asks every check of `catalog`. May import: records.
 
 - `base`: what a check is: thresholds, the signals it needs, one pure method, and a docstring
 - `catalog`: all checks of Clew's own: every check in the folder of a family is one of them; their pages
@@ -17,7 +17,7 @@ Enter at `runner.judge`, which asks every check of `catalog`. May import: record
 - `thresholds`: thresholds that a project sets itself, instead of a check's defaults
 - `trainings`: the parts of a run that are checked one by one
 - `wording`: how checks write lists, counts, shapes, and what is still missing
-- `evidence/`: typed readings of a run that several checks share
+- `evidence/`: what several checks read from a run: losses, loaders, layers
 - `act/` … `sym/`: the checks; the folder is the family and the prefix of the id:
   act (activations)
   adv (advice)

@@ -4,20 +4,18 @@ A family's folder has one check per file, so that a new check is a new file and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from difflib import get_close_matches
-from importlib import import_module
-from pkgutil import iter_modules
 
 from clew import checks
 from clew.checks.base import SECTIONS, Check, UnknownCheck, sections, summary
 from clew.checks.custom_checks import own_checks
 from clew.checks.needs import options, text_of
 from clew.checks.thresholds import described
+from clew.records.built_ins import built_ins
 
 __all__ = ["CHECKS", "UnknownCheck", "everything", "find"]
 
-EVIDENCE = f"{checks.__name__}.evidence"  # shared by several checks, and not a family
+EVIDENCE = "evidence"  # shared by several checks, and not a family
 
 # The order in which checks run and in which a verdict lists their findings; a symptom that none of its
 # known causes explains is attributed to the first of equally severe faults. An entry stands for the ids
@@ -38,23 +36,7 @@ def _place(kind: type[Check]) -> tuple[int, str]:
     return len(ORDER) if entry is None else ORDER.index(entry), kind.id
 
 
-def _defined() -> Iterator[type[Check]]:
-    """The checks in the folders of the families, found by the import system, so that a zip works as
-    well."""
-    for family in iter_modules(checks.__path__, f"{checks.__name__}."):
-        if not family.ispkg or family.name == EVIDENCE:
-            continue
-        for module in iter_modules(import_module(family.name).__path__, f"{family.name}."):
-            members = vars(import_module(module.name)).values()
-            yield from (member for member in members if _is_check_of(member, module.name))
-
-
-def _is_check_of(member: object, module: str) -> bool:
-    """Whether a module defines this check, and does not only import it."""
-    return isinstance(member, type) and member.__module__ == module and issubclass(member, Check)
-
-
-CHECKS: tuple[type[Check], ...] = tuple(sorted(_defined(), key=_place))
+CHECKS: tuple[type[Check], ...] = tuple(sorted(built_ins(Check, checks, leave_out={EVIDENCE}), key=_place))
 
 
 def everything() -> list[Check]:

@@ -2,7 +2,7 @@
 
 A function that takes a run and yields findings (or just sentences) is enough:
 
-    @clew.register(name="loss-above-ten", needs=["loss"])
+    @clew.register(name="loss-above-ten", needs=[clew.extend.recorded_signal("loss")])
     def loss_above_ten(run):
         \"\"\"The loss is above ten at the end.\"\"\"
         for site, series in run.series("loss", phase="train"):

@@ -1,7 +1,7 @@
 """What a check needs to have been recorded: signals and kinds of facts of the register, or one of several.
 
 Built-in checks name objects, so that a check with a need that nothing records can't be imported. Custom
-checks may write the same as text: `"loss"`, `"fact:optimizer"`, and `"a|b"` where either will do.
+checks get the same from `clew.extend`: `recorded_signal`, `recorded_fact`, `experiment_result`, `any_of`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clew.records.facts.experiment_facts import PREFIX
 from clew.records.facts.fact import TypedFact
 from clew.records.signal_types import Signal
 
-FACT = "fact:"
+FACT = "fact:"  # begins the name of a fact in text: what a verdict and the pages of checks show
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,21 @@ def any_of(*options: One) -> AnyOf:
     return AnyOf(options)
 
 
+def recorded_signal(name: str) -> NamedSignal:
+    """The need for a signal, such as one that a program logs."""
+    return NamedSignal(name)
+
+
+def recorded_fact(kind: str) -> NamedFact:
+    """The need for a fact of this kind."""
+    return NamedFact(kind)
+
+
+def experiment_result(name: str) -> NamedFact:
+    """The need for the result of an experiment."""
+    return NamedFact(f"{PREFIX}{name}")
+
+
 def options(need: Need) -> tuple[One, ...]:
     """Everything that would meet a need, in the order in which it was written."""
     if isinstance(need, AnyOf):
@@ -59,6 +74,7 @@ def options(need: Need) -> tuple[One, ...]:
 
 
 def _read(text: str) -> One:
+    """Needs were text once: `"loss"`, `"fact:optimizer"`, `"a|b"`. Kept so that such checks still run."""
     return NamedFact(text.removeprefix(FACT)) if text.startswith(FACT) else NamedSignal(text)
 
 

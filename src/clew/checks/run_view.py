@@ -184,7 +184,7 @@ class RunView:
     def exhibits(self, name: str) -> tuple[Exhibit, ...]:
         """The samples that the experiment of this name has shown."""
         recorded = self.experiments(name)
-        return tuple(Exhibit.from_json(dict(shown)) for shown in recorded[-1].exhibits) if recorded else ()
+        return recorded[-1].exhibits if recorded else ()
 
     def unanswered(self, name: str) -> str | None:
         """Why the experiment of this name gave no result, if it was run and gave none."""

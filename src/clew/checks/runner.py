@@ -106,7 +106,7 @@ class _Answers:
                 NotJudged(finding.check, f"reported at step {step}, then withdrawn: {reason}")
             )
             return
-        told = f"reported at step {step}; no longer present over all {self.run.steps:,} steps"
+        told = f"reported at step {step}, but no longer found over all {self.run.steps:,} steps"
         self.findings.append(replace(finding, evidence=(*finding.evidence, Evidence(told))))
 
 

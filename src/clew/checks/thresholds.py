@@ -120,8 +120,8 @@ def _problems(limits: object, name: str, value: object, table: str) -> Iterator[
     """What is wrong with one value: with a table of values, with each of them."""
     known = _values(limits)
     if name not in known:
-        only = f", only {', '.join(known)}" if known else ""
-        yield f"{table} has no threshold {name!r}{only}"
+        available = f"; available: {', '.join(known)}" if known else ""
+        yield f"{table}: unknown threshold {name!r}{available}"
     elif not is_dataclass(known[name]):
         wanted = _mismatch(known[name], value)
         if wanted:

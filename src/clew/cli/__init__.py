@@ -1,6 +1,7 @@
 """The command line: one verb, one file, imported when it is used.
 
-Enter at `verbs.py`, which lists the verbs. May import: everything.
+Enter at `verbs.py`, which lists the verbs. May import: records, store, hooks, checks, labs, render, web,
+session, api.
 
 - `check`: `clew check`: the pre-flight of a training script
 - `data`: `clew data`: the data that the network really gets

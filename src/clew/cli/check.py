@@ -48,7 +48,7 @@ from clew.session.run_options import CheckOptions, RunOptions
     metavar="N",
     help="Number of the script's batches to use.",
 )
-@first_steps_group(120.0, "Limit for all experiments together.")
+@first_steps_group(120.0, "Time limit for all experiments.")
 @file_option("junit", "Write the report as JUnit XML.")
 @fail_on_warning_option
 @script_group()
@@ -82,4 +82,4 @@ def _must_be_known(only: tuple[str, ...], skip: tuple[str, ...]) -> None:
     except UnknownExperiment as error:
         raise Refusal(str(error)) from error
     if not wanted:
-        raise Refusal("--only and --skip leave no experiment")
+        raise Refusal("--only and --skip exclude every experiment")

@@ -55,7 +55,7 @@ from clew.session.run_options import RunOptions
 @click.option("--sweep", is_flag=True, help="Measure different numbers of workers and prefetched batches.")
 @leave_out_flag("--no-judge", "judge", "Do not check the whole dataset.")
 @click.option("--all", is_flag=True, help="Read the whole dataset, not only a part.")
-@first_steps_group(60.0, "Limit for everything together.")
+@first_steps_group(60.0, "Time limit for the whole inspection.")
 @fail_on_option
 @script_group()
 def command(**given: Any) -> RunOptions:

@@ -158,7 +158,7 @@ def script_group(required: bool = True) -> Callable[[Command], Command]:
         folder_option,
         click.option("--name", help="Label used in the run ID.  [default: the script's name]"),
         ignore_option,
-        click.option("--quiet", is_flag=True, help="Print nothing."),
+        click.option("--quiet", is_flag=True, help="Print nothing from Clew."),
         click.argument("script", required=required),
         click.argument("args", nargs=-1, type=click.UNPROCESSED),
     )

@@ -52,7 +52,7 @@ def show_run(
     """Print the profile of a recorded run, with the findings of the checks."""
     from clew.checks.run_view import RunView
     from clew.checks.runner import judge
-    from clew.records.tried_changes import recorded, recorded_json
+    from clew.records.facts.document_facts import tried_changes, tried_changes_json
     from clew.render.profile.profile_terminal import render_profile
     from clew.render.profile.recorded_profile import read_profile
     from clew.render.profile.tried_changes_terminal import render_tried
@@ -66,10 +66,10 @@ def show_run(
     verdict = judge(RunView(reader.data))
     summary = summarise(reader, checks=verdict.asked)
     if json_path is not None:
-        tried = recorded_json(reader.data.facts)
+        tried = tried_changes_json(reader.data.facts)
         write_json(json_path, {**verdict_json(verdict, summary), "profile": profile.to_json(), **tried})
     render_profile(profile, verdict, summary, sys.stdout, full=full)
-    render_tried(*recorded(reader.data.facts), stream=sys.stdout)
+    render_tried(*tried_changes(reader.data.facts), stream=sys.stdout)
     return 0
 
 
@@ -112,7 +112,10 @@ def compare_runs(
 
 def _about(run: RunReader) -> dict[str, Any]:
     """Its run.json, with the versions that became known only during the run."""
-    seen = [fact.data for fact in run.data.facts if fact.kind == "versions"]
+    from clew.records.facts.fact import facts_of
+    from clew.records.facts.run_facts import VersionsFact
+
+    seen = [fact.to_json() for fact in facts_of(VersionsFact, run.data.facts)]
     known = run.meta.get("versions")
     first = known if isinstance(known, dict) else {}
     return {**run.meta, "versions": {**first, **(seen[-1] if seen else {})}}
@@ -123,7 +126,7 @@ def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     names = comma_separated(ctx, param, given)
     unknown = next((name for name in names if name not in FORMATS), None)
     if unknown is not None:
-        raise Refusal(f"unknown format: {unknown}; choose from {', '.join(FORMATS)}")
+        raise Refusal(f"no such format: {unknown}; available: {', '.join(FORMATS)}")
     return names
 
 
@@ -137,7 +140,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     if given is not None and (not numbers or not 0 < numbers[0] <= numbers[-1] <= LARGEST_SIZE):
         raise Refusal(f"{given!r} is not a list of batch sizes such as 8,16,32")
     if len(numbers) > MOST_SIZES:
-        raise Refusal(f"{len(numbers)} batch sizes are too many; the most is {MOST_SIZES}")
+        raise Refusal(f"{len(numbers)} batch sizes are too many; the limit is {MOST_SIZES}")
     return tuple(numbers)
 
 
@@ -175,7 +178,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Limit for --try, and the same again for --batch-sizes.",
+    help="Time limit for --try; --batch-sizes gets the same again.",
 )
 @click.option(
     "--out",
@@ -195,7 +198,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
 @file_option("json", "Write the whole profile as JSON.")
 @fail_on_option
 @click.option("--show", is_flag=True, help="Show the profile of a recorded run: clew profile --show RUN.")
-@all_flag("The same, in full.")
+@all_flag("Show the complete profile.")
 @click.option("--export", "exports", is_flag=True, help="Write the files for a recorded run.")
 @click.option("--compare", is_flag=True, help="Show what became slower: clew profile --compare RUN_A RUN_B.")
 @script_group(required=False)
@@ -224,7 +227,7 @@ def command(show: bool, full: bool, exports: bool, compare: bool, **given: Any) 
 
 def _one_run(run: str | None, more: tuple[str, ...]) -> str | None:
     if more:
-        raise Refusal(f"only one run at a time: unexpected {more[0]!r}")
+        raise Refusal(f"--show and --export take one run: unexpected {more[0]!r}")
     return run
 
 

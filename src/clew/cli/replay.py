@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # problems that --model may solve
 
 
-@click.command("replay", short_help="Replay the step that became NaN, and check every operation.")
+@click.command("replay", short_help="Replay a step with a NaN or infinity, and check every operation.")
 @click.argument("where", metavar="[DIR|RUN]", required=False)
 @click.option(
     "--model",
@@ -107,7 +107,7 @@ def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:
         name, mark, rest = spec.partition("=")
         named = bool(mark) and name.isidentifier() and ":" in rest
         if named and name not in roots:
-            raise CannotRebuild(f"the step has no model {name}, only {', '.join(roots)}")
+            raise CannotRebuild(f"the step has no model {name}; available: {', '.join(roots)}")
         if not named and len(roots) != 1:
             raise CannotRebuild(f"several models: write {'=…, '.join(roots)}=… instead of {spec}")
         models[name if named else roots[0]] = make_model(rest if named else spec)

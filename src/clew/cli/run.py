@@ -44,7 +44,7 @@ def known_trackers(ctx: click.Context, param: click.Parameter, given: tuple[str,
         from clew.session.activities.tracker_feed import TRACKERS
 
         known = TRACKERS.all()
-        unknown = f"is unknown; there are: {', '.join(known)}" if known else "is unknown; none is installed"
+        unknown = f"is unknown; available: {', '.join(known)}" if known else "is unknown; none is installed"
         for name in names:
             if name not in known:
                 raise Refusal(f"the tracker {name} {TRACKERS.broken().get(name, unknown)}")
@@ -65,7 +65,7 @@ def known_trackers(ctx: click.Context, param: click.Parameter, given: tuple[str,
     help="Share of the step time that Clew may use.",
 )
 @click.option("--every-step", is_flag=True, help="Record statistics of every layer on every step.")
-@file_option("json", "Write the verdict.")
+@file_option("json", "Write the verdict as JSON.")
 @steps_option
 @click.option("--stop-on", type=LEVELS, help="Stop at the first finding of this severity or worse.")
 @click.option(

@@ -38,7 +38,7 @@ class WithRemoval(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands:
             raise click.UsageError(
-                f"{args[0]!r} is not an action of clew runs; to search: clew runs --match {args[0]}"
+                f"{args[0]!r} is not a subcommand of clew runs; to search: clew runs --match {args[0]}"
             )
         return super().resolve_command(ctx, args)
 

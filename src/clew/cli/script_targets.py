@@ -23,7 +23,7 @@ OWN_IMPORTS = ("__path__", "meta_path", "sys.modules")  # a package that uses th
 def must_exist(script: str) -> None:
     """Refuse a script that does not exist, and suggest one with a similar name."""
     if os.path.isdir(script) and not _runs(script):
-        raise Refusal(f"{script} is a folder without a __main__.py; name the script in it")
+        raise Refusal(f"{script} is a folder without a __main__.py; give the path of the script")
     if os.path.exists(script):
         return
     folder, wanted = os.path.split(script)

@@ -32,7 +32,11 @@ FAILED = 1  # the forward failed; the reason was printed
     metavar="SHAPE",
     help="4,3,32,32 or batch,time:int64, a .npy or .safetensors file; name=… for a keyword input.",
 )
-@click.option("--dims", metavar="NAMES", help="Named sizes: batch=4,time=17, or batch,time for primes.")
+@click.option(
+    "--dims",
+    metavar="NAMES",
+    help="Sizes of named dimensions: batch=4,time=17; without a number Clew picks a prime.",
+)
 @click.option("--dtype", help="Dtype of the generated inputs.  [default: what the model takes]")
 @click.option("--stats", is_flag=True, help="Run the model and show statistics of activations and gradients.")
 @click.option(

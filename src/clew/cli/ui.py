@@ -39,7 +39,7 @@ def prefix(ctx: click.Context, param: click.Parameter, text: str) -> str:
     callback=prefix,
     default="",
     metavar="PATH",
-    help="Path prefix under which a proxy serves it.",
+    help="Path prefix under which a proxy serves the page.",
 )
 @click.option(
     "--allow-host", multiple=True, metavar="NAME", help="Another host name for this server (may be repeated)."
@@ -100,7 +100,7 @@ def _existing(root: Path) -> Path:
     """The folder; a project's folder stands for the runs in it. It need not exist yet."""
     inner = root / ".clew" / "runs"
     if root.exists() and not root.is_dir():
-        raise Refusal(f"{root} is not a folder; name one that contains runs, such as .clew/runs")
+        raise Refusal(f"{root} is not a folder; give one that contains runs, such as .clew/runs")
     return inner if inner.is_dir() else root
 
 

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 @click.argument("run", required=False)
 @all_flag("Show everything.")
 @json_flag
-@click.option("--format", "form", metavar="NAME", help="Print in a format from an installed package.")
+@click.option(
+    "--format", "form", metavar="NAME", help="Print as text, json, or a format from an installed package."
+)
 @fail_on_option
 @ignore_option
 @folder_option

@@ -1,4 +1,4 @@
-"""Getting into a training program and out again; never changes what training computes.
+"""Attaches to a training program and detaches again; never changes what training computes.
 
 Enter at `seams/torch_hooks.py`, which installs everything, and `steps/step_machine.py`, which decides who
 records a step. May import: records, measure.
@@ -8,5 +8,5 @@ records a step. May import: records, measure.
   schedulers
 - `entry/`: the way in: launching a script, waiting for torch, patching it, guarding every probe
 - `seams/`: where torch is wrapped: modules, losses, backward, optimizers, loaders, checkpoints
-- `steps/`: the step machine: which step it is, how closely to look, and what is recorded of it
+- `steps/`: the step machine: which step it is, whether it is sampled, and what is recorded of it
 """

@@ -1,4 +1,4 @@
-"""A tensor becomes a few numbers.
+"""Reduces a tensor to a few numbers.
 
 Enter at `stats.py`. May import: records.
 

@@ -1,9 +1,11 @@
 """Tensors in nested values: tuples, lists, dicts, dataclasses, packed sequences and pytrees.
 
-The only walker of nested values. `parts` returns what is inside a container: Python's own, those that torch's
-pytree knows, and mappings and dataclasses, which pytree does not know. Hooks call this on every step and must
-run no code of the program's, such as that of a lazy mapping or a registered container: `data_tensors` and
-`first_tensor` look only into tuples, lists, dicts and dataclasses.
+`parts` returns what is inside a container: Python's own, those that torch's pytree knows, and mappings and
+dataclasses, which pytree does not know. Hooks call this on every step and must run no code of the program's,
+such as that of a lazy mapping or a registered container: `data_tensors` and `first_tensor` look only into
+tuples, lists, dicts and dataclasses.
+
+This text is part of the `rebuild.py` in every repro folder, so it must not import Clew.
 """
 
 from __future__ import annotations
@@ -165,19 +167,15 @@ def map_tensors(value: Any, change: Callable[[Any], Any], kinds: Kinds = Tensor,
         return change(value)
     if not depth or type(value) in _ATOMS:
         return value
+    return _map_parts(value, lambda part: map_tensors(part, change, kinds, depth - 1))
 
-    def changed(part: Any) -> Any:
-        return map_tensors(part, change, kinds, depth - 1)
 
+def _map_parts(value: Any, changed: Callable[[Any], Any]) -> Any:
+    """The same container with every direct part replaced, in the order of `parts`."""
     if type(value) in (list, tuple):
         return type(value)([changed(part) for part in value])
     if type(value) is dict:
         return {key: changed(part) for key, part in value.items()}
-    return _map_other(value, changed)
-
-
-def _map_other(value: Any, changed: Callable[[Any], Any]) -> Any:
-    """A container of any other class."""
     known = SUPPORTED_NODES.get(type(value))
     if known is not None:
         inside, context = known.flatten_fn(value)
@@ -191,8 +189,9 @@ def _map_other(value: Any, changed: Callable[[Any], Any]) -> Any:
     if _is_dataclass(value):
         made = copy.copy(value)
         for name, part in _fields(value):
+            new = changed(part)
             if hasattr(value, name):
-                object.__setattr__(made, name, changed(part))  # even if it is frozen
+                object.__setattr__(made, name, new)  # even if it is frozen
         return made
     return value
 
@@ -205,3 +204,33 @@ def _map_mapping(value: Mapping[Any, Any], changed: Callable[[Any], Any]) -> Any
     made = copy.copy(value)
     made.update(filled)
     return made
+
+
+class _OtherNesting(Exception):  # noqa: N818 - reads as what it is
+    """Two values are not nested in the same way."""
+
+
+def merge_nested(kept: Any, given: Any, choose: Callable[[Any, Any], Any]) -> Any:
+    """`given` with `choose(kept, given)` in place of each value that is not a container.
+
+    If the two are nested differently, the result is `given` itself.
+    """
+    try:
+        return _merge(kept, given, choose, DEEPEST)
+    except _OtherNesting:
+        return given
+
+
+def _merge(kept: Any, given: Any, choose: Callable[[Any, Any], Any], depth: int) -> Any:
+    old, new = (list(parts(value)) if depth else [] for value in (kept, given))
+    if not old and not new:
+        return choose(kept, given)
+    if type(kept) is not type(given) or len(old) != len(new):
+        raise _OtherNesting
+    if isinstance(given, Mapping) and list(kept) != list(given):
+        raise _OtherNesting
+    chosen = [_merge(one, other, choose, depth - 1) for one, other in zip(old, new, strict=True)]
+    if all(one is other for one, other in zip(chosen, new, strict=True)):
+        return given
+    rest = iter(chosen)
+    return _map_parts(given, lambda _: next(rest))

@@ -1,7 +1,8 @@
-"""Plain data that crosses rooms: no torch.
+"""Plain data that rooms pass to each other; no torch.
 
 Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 
+- `built_ins`: built-in checks and experiments: every class of a kind that the folders of a package define
 - `codec`: JSON codec for frozen dataclasses: written on one machine and read on another
 - `data_report`: report of `clew data`: everything it found, as plain data for rendering. No torch here
 - `dataset_survey`: survey of a dataset, split by split: plain data for the checks and for rendering

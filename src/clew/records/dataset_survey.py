@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.records.codec import plain, read
+from clew.records.finding import Exhibit
 
 INPUT, LABEL, OTHER = "input", "label", "other"
 MOST_LISTED = 50  # indices listed one by one, at most
@@ -77,7 +78,7 @@ class LabelSurvey:
 
 @dataclass(frozen=True)
 class SampleOrder:
-    """The first batches, as the loader's sampler puts them together."""
+    """The first batches, as the loader's sampler builds them."""
 
     sampler: str = ""
     shuffled: bool = False  # by a random sampler
@@ -143,6 +144,21 @@ class Corrupt:
 
 
 @dataclass(frozen=True)
+class SurveyExhibit:
+    """A sample that is shown, and why."""
+
+    about: str = ""  # "exact", "near" or "outlier"
+    index: int | None = None
+    kind: str = ""  # the rest as in `Exhibit`
+    caption: str = ""
+    data: Any = None
+
+    @property
+    def exhibit(self) -> Exhibit:
+        return Exhibit(self.kind, self.caption, self.data)
+
+
+@dataclass(frozen=True)
 class Mutation:
     """Reading changes what is stored, or what is read the next time."""
 
@@ -180,7 +196,7 @@ class DatasetSurvey:
     nothing: int = 0  # how many of these were None
     past_end: int | None = None  # all samples from this index on are out of range: len() is too large
     mutation: Mutation | None = None
-    exhibits: tuple[Mapping[str, Any], ...] = ()  # samples to show: {about, index, kind, caption, data}
+    exhibits: tuple[SurveyExhibit, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -189,7 +205,7 @@ class DatasetSurvey:
 
     @property
     def main(self) -> FieldSurvey | None:
-        """The field that the model is fed, as far as is known: the largest of the inputs."""
+        """The field that the model gets, as far as is known: the largest of the inputs."""
         inputs = [f for f in self.fields if f.role == INPUT]
         return max(inputs, key=lambda f: f.features, default=None)
 
@@ -204,7 +220,7 @@ class DatasetSurvey:
 
 @dataclass(frozen=True)
 class Between:
-    """Two splits compared: what of the second is in the first."""
+    """Two splits compared: which samples of the second are also in the first."""
 
     first: str  # "train"
     second: str  # "val"
@@ -216,7 +232,7 @@ class Between:
     near: Duplicates = field(default_factory=Duplicates)
     file: str | None = None  # where the program iterates over the second
     line: int | None = None
-    exhibits: tuple[Mapping[str, Any], ...] = ()
+    exhibits: tuple[SurveyExhibit, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = plain(self)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clew.records.codec import json_float, plain, read
+from clew.records.codec import json_float, keyed, plain, read
 from clew.records.finding import Exhibit
 
 
@@ -58,12 +58,12 @@ class StageView:
     random: bool = False  # the same input gives another output with other random numbers
     given: FieldView | None = None
     made: FieldView | None = None
-    look: ValueView | None = None  # of its output
+    view: ValueView | None = keyed("look")  # of its output
     error: str = ""
 
     def differs_from(self, before: StageView | None) -> bool:
         """Whether its output looks different from that of the stage before."""
-        pair = (self.look, before.look if before is not None else None)
+        pair = (self.view, before.view if before is not None else None)
         return pair[0] is None or pair[1] is None or pair[0].data != pair[1].data
 
 
@@ -138,7 +138,7 @@ class Failure:
     index: int | None = None  # of the sample that fails
     stage: str = ""
     frames: tuple[ErrorFrame, ...] = ()  # in the main process, innermost last
-    look: ValueView | None = None  # the sample, or the input of the failing stage
+    view: ValueView | None = keyed("look")  # of the sample, or of the input of the failing stage
     details: tuple[str, ...] = ()  # "sample 4: 3×30×32", …
     hint: str = ""
     notes: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+HEADROOM = "headroom"
 HISTOGRAM = re.compile(r"(.+)\.log2hist\.(\d\d)")
 SIGNED = re.compile(r"(.+)\.histogram\.(lo|hi|\d\d)")
 
@@ -175,6 +176,11 @@ class TensorSignals:
     @property
     def nonfinite(self) -> Signal:
         return self.signals[6]
+
+    @property
+    def headroom_name(self) -> str:
+        """The bits between its values and the limit of their number format; computed, not recorded."""
+        return f"{self.prefix}.{HEADROOM}"
 
     def log2hist_name(self, number: int) -> str:
         """The share of the elements in one bin of the histogram by powers of two."""

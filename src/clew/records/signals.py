@@ -263,7 +263,7 @@ METRIC = Family(
     "metric",
     METRICS,
     "",
-    "the user's own number",
+    "a number logged with `clew.log`",
     when="`clew.log`",
     site="the call",
     chart=METRIC_CHART,
@@ -326,7 +326,7 @@ ACTIVATION_DEAD_FRACTION = Signal(
     "activation.dead_fraction",
     ACTIVATIONS,
     "Dead units",
-    "share of units that are zero for the whole batch; ReLU-like only, else NaN",
+    "share of units that are zero for the whole batch; NaN unless ReLU-like",
     "share",
     site=MODULE,
     glance=True,
@@ -336,7 +336,7 @@ ACTIVATION_SATURATED = Signal(
     "activation.saturated",
     ACTIVATIONS,
     "Saturated values",
-    "share of values at the flat ends of sigmoid, tanh, …; else NaN",
+    "share of values in the flat parts of sigmoid, tanh, …; NaN for other layers",
     "share",
     site=MODULE,
     glance=True,
@@ -465,7 +465,7 @@ SAMPLE_RELABELLED = Signal(
 SAMPLE_SLICED = Signal(
     "sample.sliced",
     SAMPLES,
-    "Rows the batch was cut from",
+    "Rows of the sliced tensor",
     "rows of the tensor that the batch was sliced from (0 if it was not)",
     site=FIRST_INPUT_SITE,
 )
@@ -558,16 +558,16 @@ TARGET_TOP_SHARE = Signal(
 TARGET_SWITCHES = Signal(
     "target.switches",
     TARGETS,
-    "Neighbours that differ",
-    "for integer targets: share of neighbours in the batch that differ",
+    "Adjacent targets that differ",
+    "for integer targets: share of adjacent targets in the batch that differ",
     "share",
     site=LOSS_CALL,
 )
 TARGET_OUTSIDE = Signal(
     "target.outside",
     TARGETS,
-    "Targets out of reach",
-    "share of targets that the last activation can't reach (of a binary loss: that are not between 0 and 1)",
+    "Targets outside the output range",
+    "share of targets that the last activation can't produce (for a binary loss: outside 0 to 1)",
     "share",
     site=LOSS_CALL,
 )
@@ -613,8 +613,8 @@ LABEL_TOP_SHARE = Signal(
 LABEL_SWITCHES = Signal(
     "label.switches",
     LABELS,
-    "Neighbouring labels that differ",
-    "share of neighbours in the batch that differ",
+    "Adjacent labels that differ",
+    "share of adjacent labels in the batch that differ",
     "share",
     site=LABEL_SITE,
 )
@@ -622,8 +622,8 @@ LABEL_FIRST = Signal("label.first", LABELS, "First label", "the first sample's l
 LABEL_ACCURACY = Signal(
     "label.accuracy",
     LABELS,
-    "Labels predicted right",
-    "share of labels predicted right",
+    "Labels predicted correctly",
+    "share of labels predicted correctly",
     "share",
     site=LABEL_SITE,
 )
@@ -656,7 +656,7 @@ LOSS_INPUT_LOGSUM = Signal(
 LOSS_INPUT_ENDS = Signal(
     "loss_input.ends",
     LOSS_INPUTS,
-    "Predictions at the ends",
+    "Predictions of exactly 0 or 1",
     "share of values that are exactly 0 or 1",
     "share",
     site="a binary loss call",
@@ -671,15 +671,15 @@ LOSS_CALL_VALUE = Signal(
 LOSS_CALL_CHANCE = Signal(
     "loss_call.chance",
     LOSS_CALLS,
-    "Loss by chance",
-    "the loss of guessing: ln C, ln 2, mean square (or size) of the targets; NaN if unknown",
+    "Loss of guessing",
+    "the loss of guessing: ln C, ln 2, mean square (or magnitude) of the targets; NaN if unknown",
     site=LOSS_CALL,
 )
 CLASSIFICATION = "a classification's loss call"
 PREDICTION_TOP_SHARE = Signal(
     "prediction.top_share",
     PREDICTIONS,
-    "Share of the top answer",
+    "Share of the top prediction",
     "share of the most frequent prediction in the batch",
     "share",
     site=CLASSIFICATION,
@@ -687,7 +687,7 @@ PREDICTION_TOP_SHARE = Signal(
 PREDICTION_CLASSES = Signal(
     "prediction.classes",
     PREDICTIONS,
-    "Different answers",
+    "Different predictions",
     "number of different predictions in the batch",
     "count",
     site=CLASSIFICATION,
@@ -695,8 +695,8 @@ PREDICTION_CLASSES = Signal(
 PREDICTION_ACCURACY = Signal(
     "prediction.accuracy",
     PREDICTIONS,
-    "Right answers",
-    "share of right predictions in the batch",
+    "Correct predictions",
+    "share of correct predictions in the batch",
     "share",
     site=CLASSIFICATION,
 )
@@ -720,7 +720,7 @@ TERM_SHARE = Signal(
     TERMS,
     "Share of a loss term",
     "where the loss is a sum: what this call contributes (its value times the gradient that arrives at it), "
-    "as a share of all terms' sizes",
+    "as a share of all terms' magnitudes",
     "share",
     site=LOSS_CALL,
 )

@@ -6,7 +6,7 @@ are seconds per step, all sizes bytes, unless a name says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,17 +132,3 @@ class BatchSizes:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> BatchSizes:
         return read(cls, data)
-
-
-def recorded(facts: Sequence[Any]) -> tuple[list[Attempt], BatchSizes | None]:
-    """What was tried, according to the facts of a run."""
-    attempts = [Attempt.from_json(fact.data) for fact in facts if fact.kind == "attempt"]
-    sizes = [BatchSizes.from_json(fact.data) for fact in facts if fact.kind == "batch_sizes"]
-    return attempts, sizes[-1] if sizes else None
-
-
-def recorded_json(facts: Iterable[Any]) -> dict[str, Any]:
-    """The same for a report; leaves out what was not asked for."""
-    attempts, sizes = recorded(list(facts))
-    data: dict[str, Any] = {"attempts": [a.to_json() for a in attempts]} if attempts else {}
-    return data if sizes is None else {**data, "batch_sizes": sizes.to_json()}

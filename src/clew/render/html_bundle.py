@@ -10,6 +10,7 @@ import hashlib
 import html
 import re
 from pathlib import Path
+from typing import Literal, TypedDict
 
 STATIC = Path(__file__).parent.parent / "web" / "static"
 NOT_BUILT = "the page is not built: run scripts/build-ui in the source folder"
@@ -20,6 +21,18 @@ INLINE = {
 STYLE = re.compile(r'<link rel="stylesheet" href="static/([\w.-]+)"\s*/?>')
 SCRIPT = re.compile(r'<script src="static/([\w.-]+)"></script>')
 DATA = "\0data\0"  # where the data goes, right before the code that reads it
+
+
+class _PageInfo(TypedDict):
+    shows: Literal["flames", "graph"]
+    title: str
+    about: str
+
+
+class PageInfo(_PageInfo, total=False):
+    """The head of a file that shows one thing, a graph or flames, and no runs."""
+
+    colour: str  # of the boxes of a graph, at first
 
 
 class BundleNotBuilt(Exception):  # noqa: N818 - says what the matter is

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 from clew.records.codec import json_float
+from clew.records.facts.experiment_facts import RecordedPlot
 from clew.records.finding import Evidence
 from clew.records.json_values import numbers
 from clew.render.number_text import number
@@ -31,13 +32,12 @@ class PlotLine:
     log_x: bool = False
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> PlotLine:
+    def read(cls, plot: RecordedPlot) -> PlotLine:
         """From a recorded plot; unpaired points are left out."""
-        x, y = numbers(data.get("x")), numbers(data.get("y"))
-        both = min(len(x), len(y))
-        x_label, y_label = str(data.get("x_label") or "step"), str(data.get("y_label") or "")
-        log = bool(data.get("log_x")) and min(x[:both], default=0.0) > 0
-        return cls(str(data.get("title") or ""), x[:both], y[:both], x_label, y_label, log)
+        both = min(len(plot.x), len(plot.y))
+        x, y = plot.x[:both], plot.y[:both]
+        log = plot.log_x and min(x, default=0.0) > 0
+        return cls(plot.title, x, y, plot.x_label or "step", plot.y_label, log)
 
     @classmethod
     def of(cls, evidence: Evidence) -> PlotLine:

@@ -6,7 +6,7 @@ import math
 
 
 def number(value: float) -> str:
-    """Three digits are enough for a person."""
+    """Three significant digits: enough for a person."""
     return f"{value:,.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
@@ -29,13 +29,13 @@ def span(seconds: float) -> str:
 
 
 def share(value: float) -> str:
-    """`42 %`, `0.8 %`; anything below a tenth of a percent looks the same."""
+    """`42%`, `0.8%`; anything below a tenth of a percent looks the same."""
     percent = 100 * value
     if not math.isfinite(percent):
         return "?"
     if 0 < percent < 0.1:
-        return "<0.1 %"
-    return f"{percent:.0f} %" if percent >= 9.95 or percent == 0 else f"{percent:.1f} %"
+        return "<0.1%"
+    return f"{percent:.0f}%" if percent >= 9.95 or percent == 0 else f"{percent:.1f}%"
 
 
 def rate(flops: float, seconds: float) -> str:
@@ -66,19 +66,11 @@ def count(value: int) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes, in powers of 1024."""
+    """Bytes, in powers of 1024: `48 KiB`, `1.2 GiB`."""
     for factor, unit in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if value >= factor:
             return f"{_digits(value / factor)} {unit}"
     return f"{int(value)} B"
-
-
-def decimal_size(value: float) -> str:
-    """Bytes, in powers of 1000: `49 kB`, `1.2 GB`."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if value >= 0.9995 * factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value:.0f} B"
 
 
 def _digits(value: float) -> str:

@@ -71,4 +71,4 @@ def _by_extension(name: str, verdict: Verdict, run: RunSummary) -> str:
 
 
 def _unknown(name: str) -> str:
-    return f"no such format: {name}; there are {', '.join(formats())}"
+    return f"no such format: {name}; available: {', '.join(formats())}"

@@ -21,6 +21,7 @@ from clew.render.screen import encoding_of
 LONGEST_ERROR = 160  # characters of an exception's text: with the rest of the message, two terminal lines
 BAR_WIDTH = 24  # of the progress line
 REDRAW_PAUSE = 0.1  # seconds between two drawings of it
+NO_TERMINAL = 80  # columns of a stream that does not say how many it has
 
 
 def say(line: str) -> None:
@@ -86,7 +87,7 @@ def _put(stream: IO[str], text: str) -> None:
 
 @contextlib.contextmanager
 def _unkilled() -> Iterator[None]:
-    """A program may have asked to be killed when nobody reads its output; that must not apply to ours."""
+    """Block SIGPIPE: a program may ask to be killed when nobody reads it, but not because of our output."""
     pipe = getattr(signal, "SIGPIPE", None)
     if pipe is None or signal.getsignal(pipe) is not signal.SIG_DFL or not hasattr(signal, "sigtimedwait"):
         yield
@@ -127,8 +128,15 @@ class ProgressLine:
             self._write("\r")
 
     def _draw(self, text: str) -> None:
+        text = text[: self._columns() - 1]  # a longer line would wrap, and could not be redrawn
         self._write("\r" + text.ljust(self._longest))
         self._longest = max(self._longest, len(text))
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or NO_TERMINAL
+        except (AttributeError, OSError, ValueError):
+            return NO_TERMINAL
 
     def _write(self, text: str) -> None:
         try:

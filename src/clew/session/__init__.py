@@ -1,6 +1,6 @@
 """One run from start to verdict: the place where recording, judging and drawing meet.
 
-Enter at `session.py`. May import: everything but api, cli and web.
+Enter at `session.py`. May import: records, measure, store, hooks, checks, labs, render.
 
 - `active_session`: the one session of this process, and what a forked child does with it
 - `live_judge`: runs the checks during a run, on the writer's thread and within a share of its time

@@ -9,6 +9,8 @@ from functools import cached_property
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
+from clew.records.facts.fact import facts_of
+from clew.records.facts.nan_facts import ExplainedFact, NonFiniteFact
 from clew.records.facts.run_facts import AnnouncedFact
 from clew.records.finding import Finding, Severity
 from clew.records.verdict import Verdict
@@ -38,7 +40,7 @@ class RunStopped(SystemExit):
 
 @dataclass
 class Pace:
-    """When the checks run. Costs are in seconds of a processor, times of day in seconds."""
+    """When the checks run. Costs are in CPU seconds, times are of the clock, in seconds."""
 
     credit: float = 0.4  # for the early verdicts; one on a small network takes a hundredth of a second
     share: float = 0.0015  # of one processor for later verdicts: one every ten seconds on a small network
@@ -122,8 +124,8 @@ class LiveJudge:
     def _explaining(self) -> bool:
         """Whether a step is being replayed to find what produced a NaN: its cause is not known yet."""
         facts = self.data.facts
-        begun = sum(fact.kind == "nonfinite" and fact.data.get("explained") is True for fact in facts)
-        return begun > sum(fact.kind == "explained" for fact in facts)
+        begun = sum(alarm.explained for alarm in facts_of(NonFiniteFact, facts))
+        return begun > len(facts_of(ExplainedFact, facts))
 
     def _prepare(self) -> None:
         """Import the checks before there are steps to judge: the longest part of a first verdict."""
@@ -178,7 +180,7 @@ class LiveJudge:
         # The second flush begins when the checks that follow the first are done.
         done = writer.flush(timeout) and writer.flush(timeout)
         if watcher is not None:
-            watcher.sampler.excused += perf_counter() - began
+            watcher.sampler.excuse(perf_counter() - began)
             watcher.clock.restart()
         return done
 
@@ -211,13 +213,13 @@ class LiveJudge:
             return self.verdict()  # nothing could be written: what is in memory must do
         if data.last_step < self.data.last_step:
             return self.verdict()
-        if any(fact.kind == "nonfinite" for fact in data.facts):
+        if facts_of(NonFiniteFact, data.facts):
             _await_others(run, rank)  # the cause may be in the log of another process
         return judge(RunView(data, run.ranks))
 
 
 def _await_others(run: RunReader, rank: int) -> None:
-    """Wait for the other processes of a run to finish writing, but not long: one may train on without us."""
+    """Wait for the other processes of a run to finish writing, but not long: one may keep training."""
     until = perf_counter() + OTHERS_PATIENCE
     while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
         sleep(0.1)

@@ -62,7 +62,7 @@ def _table(path: Path, text: str) -> dict[str, Any]:
         raise BadSettings(f"{path}: tool.clew must be a table")
     unknown = sorted(set(table) - set(KNOWN))
     if unknown:
-        raise BadSettings(f"{path}: tool.clew has no setting {unknown[0]!r}, only {', '.join(KNOWN)}")
+        raise BadSettings(f"{path}: tool.clew: unknown setting {unknown[0]!r}; available: {', '.join(KNOWN)}")
     return table
 
 
@@ -105,7 +105,7 @@ def threshold_problems(thresholds: Iterable[ThresholdSetting], *, unknown: bool 
 def say_unused(thresholds: Iterable[ThresholdSetting], *, unknown: bool = True) -> None:
     """Say which thresholds can't be used and why."""
     for line in threshold_problems(thresholds, unknown=unknown):
-        _say_once(f"{line} (not used)")
+        _say_once(f"{line} (ignored)")
 
 
 def read_settings() -> ProjectSettings:
@@ -113,7 +113,7 @@ def read_settings() -> ProjectSettings:
     try:
         return project_settings(Path.cwd())
     except (BadSettings, OSError) as error:
-        _say_once(f"{error}; these settings are not used")
+        _say_once(f"{error}; these settings are ignored")
         return ProjectSettings()
 
 

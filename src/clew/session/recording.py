@@ -84,7 +84,7 @@ class Recording:
     # -- failures inside Clew --
 
     def guarded(self, name: str, action: Callable[[], object]) -> None:
-        """Do something of ours; a failure is an incident of this probe, and reaches nobody."""
+        """Run an action of Clew's; a failure is recorded as an incident of this probe and goes no further."""
         try:
             action()
         except Exception as error:  # noqa: BLE001 - neither the training nor its end may change
@@ -102,7 +102,7 @@ class Recording:
             self.report_incident(line)
 
     def report_incident(self, line: str) -> None:
-        """Each line once; where nothing is to be printed, the first one still is."""
+        """Print each line once; with `--quiet` only the first one."""
         if line in self.incidents:
             return
         self.incidents.append(line)

@@ -25,7 +25,7 @@ class CheckOptions:
     skip: tuple[str, ...] = ()
     time_limit: float = 120.0  # seconds for all of them
     batches: int = 16  # of the script's own that are collected
-    go_on: bool = False  # train on afterwards
+    go_on: bool = False  # keep training afterwards
     junit_path: Path | None = None
     html_path: Path | None = None
 

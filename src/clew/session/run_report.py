@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew.records.facts.fact import facts_of
+from clew.records.facts.run_facts import IgnoreFact
 from clew.records.finding import Severity
 from clew.render.screen import rng_restored
 from clew.render.stderr_messages import say, to_stderr
@@ -58,11 +60,11 @@ def _say_unknown_rules(session: Session) -> None:
     from clew.checks.base import UnknownCheck
     from clew.checks.catalog import find
 
-    for name in {str(f.data.get("check")) for f in session.judge.data.facts if f.kind == "ignore"}:
+    for name in {fact.check for fact in facts_of(IgnoreFact, session.judge.data.facts)}:
         try:
             find(name)
         except UnknownCheck as error:
-            session.say(f"nothing to ignore: {error}")
+            session.say(f"ignore: {error}")
 
 
 def _write_json(session: Session) -> None:

@@ -6,13 +6,25 @@ added, never removed or given another meaning.
 
 A class of a shape that is `total=False` lists the fields that may be absent. Shapes with a field called
 `class` or `from` are written as a call, since these are Python keywords.
+
+What a run recorded is passed on as it is in the file: `Annotated[Any, shape, note]` names its shape, a
+dataclass that `records.codec` writes. An older version of Clew may have written less than these fields.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict, get_args
 
+from clew.records.codec import keyed
+from clew.records.facts.loss_facts import LabelsFact
+from clew.records.facts.step_facts import LoaderFact
+from clew.records.network import Graph
 from clew.records.signal_types import MapScale
+from clew.records.step_costs import VERSION, FlameFrame, ModuleCost, Profile, StepMemory
+from clew.render.data.data_json import DataContent
+from clew.render.html_bundle import PageInfo
+from clew.render.network.graph_layout import GraphLayout
 
 SeverityWord = Literal["error", "warning", "advice"]
 SEVERITIES: tuple[SeverityWord, ...] = get_args(SeverityWord)  # the worst first
@@ -168,7 +180,7 @@ class FindingCounts(TypedDict):
 
 
 class VerdictCells(TypedDict):
-    """What a row says of the verdict."""
+    """The verdict columns of a row."""
 
     verdict: VerdictWord | None
     worst: SeverityWord | None
@@ -196,7 +208,7 @@ class RunRow(VerdictCells):
     metrics: dict[str, float | None] | None
     ranks: int | None
     damage: Annotated[list[str] | None, "what could not be read"]
-    version: Annotated[int, "grows when the run has new data"]
+    version: Annotated[int, "increases when the run has new data"]
 
 
 class RunList(TypedDict):
@@ -333,7 +345,7 @@ class RunDetail(TypedDict):
     verdict: VerdictJson | None
     verdict_state: VerdictWord
     verdict_error: str | None
-    verdict_steps: Annotated[int | None, "how many steps the verdict is of"]
+    verdict_steps: Annotated[int | None, "number of steps that the verdict covers"]
     links: list[FindingLinks]
     pages: Annotated[dict[str, CheckPage], "of the checks found, by name"]
     events: list[EventRow]
@@ -354,8 +366,8 @@ class SignalChart(TypedDict):
     title: str
     together: Annotated[bool, "with all others of this title, rather than alone"]
     large: bool
-    robust: Annotated[bool, "the axis leaves out a few far-off points"]
-    line: Annotated[str, "what the series is called there"]
+    robust: Annotated[bool, "the axis leaves out a few outliers"]
+    line: Annotated[str, "label of the series in the chart"]
 
 
 class SignalRow(TypedDict):
@@ -461,7 +473,7 @@ class LayerStat(TypedDict):
     label: str
     unit: str
     scale: ScaleWord
-    good: Annotated[list[float] | None, "where it usually lies when all is well"]
+    good: Annotated[list[float] | None, "range in a healthy run"]
 
 
 LayerRow = TypedDict(
@@ -609,15 +621,30 @@ class ModuleHealth(TypedDict):
     checks: list[str]
 
 
+@dataclass(frozen=True)
+class GraphFile(Graph):
+    """A recorded graph, `traces/graph*.json`; `clew show --graph out.json` writes the same without `root`."""
+
+    version: int = 1
+    root: str = ""  # name of the model
+
+
+@dataclass(frozen=True)
+class DrawnGraph(GraphFile):
+    """A graph with its layout."""
+
+    layout: GraphLayout | None = None  # null: the file is damaged
+
+
 class GraphAnswer(TypedDict):
     """`runs/{id}/graph`: the model."""
 
     models: list[GraphModel]
-    graphs: Annotated[list[dict[str, Any]], "the content of each graph file"]
-    layouts: Annotated[list[dict[str, Any] | None], "where the boxes of each graph stand; null: damaged"]
+    graphs: Annotated[list[dict[str, Any]], list[GraphFile], "the content of each graph file"]
+    layouts: Annotated[list[GraphLayout | None], "where the boxes of each graph stand; null: damaged"]
     health: Annotated[dict[str, ModuleHealth], "by module path"]
     time: Annotated[dict[str, float] | None, "seconds of each module, where the run was profiled"]
-    missing: str | None
+    missing: Annotated[str | None, "how to get a graph"]
 
 
 class StepPart(TypedDict):
@@ -635,27 +662,75 @@ class StepTimes(TypedDict):
     total: Annotated[str | None, "key of step.time"]
 
 
+@dataclass(frozen=True)
+class ModuleCostJson(ModuleCost):
+    """The costs of a module in one step; forward and backward include the modules inside it."""
+
+    kind: str = keyed("class", "")
+    self_time: float = keyed("self", 0.0)  # forward and backward, without the modules inside it
+    memory: int = 0  # bytes of its own parameters and activations
+
+
+@dataclass(frozen=True)
+class StepFlame:
+    """The flame graph of a step."""
+
+    unit: str = "s"
+    root: FlameFrame | None = None
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """Something that ran in the step whose timeline was recorded."""
+
+    name: str
+    start: float  # seconds from the beginning of the step
+    duration: float
+    lane: str = "main"  # "main", or another thread
+    module: str | None = None
+
+
+@dataclass(frozen=True)
+class StepMemoryJson(StepMemory):
+    """Memory of the process, and of the tensors in one step."""
+
+    unit: str = "B"
+
+
+@dataclass(frozen=True)
+class ProfileJson(Profile):
+    """`traces/profile.json`. Times are seconds per step: means over the steps profiled in detail, and for
+    `parts` the median and 95th percentile over all timed steps. Sizes are bytes.
+    """
+
+    version: int = VERSION
+    modules: tuple[ModuleCostJson, ...] = ()  # in forward order
+    flame: StepFlame | None = None  # type: ignore[assignment]  # with its unit: step › part › module › op
+    timeline: tuple[TimelineEvent, ...] = ()  # type: ignore[assignment]  # of one step
+    memory: StepMemoryJson = StepMemoryJson()
+
+
 class ProfileAnswer(TypedDict):
     """`runs/{id}/profile`: where time and memory go."""
 
     steps: StepTimes
-    profile: Annotated[dict[str, Any] | None, "the content of traces/profile.json"]
-    missing: str | None
+    profile: Annotated[dict[str, Any] | None, ProfileJson | None, "the content of traces/profile.json"]
+    missing: Annotated[str | None, "how to get a profile"]
 
 
 class DataFile(TypedDict):
     """A file in the run's data folder, by its stem."""
 
     name: str
-    content: Any
+    content: Annotated[Any, DataContent, "of `batches` and `samples`; other files may contain anything"]
 
 
 class DataAnswer(TypedDict):
     """`runs/{id}/data`: samples and batches as recorded."""
 
     files: list[DataFile]
-    loaders: Annotated[list[dict[str, Any]], "`loader` facts"]
-    labels: Annotated[list[dict[str, Any]], "the newest `labels` fact of each call"]
+    loaders: Annotated[list[dict[str, Any]], list[LoaderFact], "`loader` facts"]
+    labels: Annotated[list[dict[str, Any]], list[LabelsFact], "the newest `labels` fact of each call"]
     inputs: Annotated[list[str], "keys of `input.*` series"]
     missing: str | None
 
@@ -770,7 +845,7 @@ class RunEvent(RunBrief):
     """The event `run`: the current state of one run."""
 
     last_loss: float | None
-    verdict_version: Annotated[int, "grows when the verdict was computed anew"]
+    verdict_version: Annotated[int, "increases when the verdict was recomputed"]
     notes: Annotated[float, "when the notes were changed, 0 if there are none"]
 
 
@@ -805,6 +880,17 @@ class ReportInfo(TypedDict):
     bounded: bool
     says: str
     left_out: list[str]
+
+
+class _SingleFile(TypedDict):
+    page: PageInfo
+
+
+class SingleFile(_SingleFile, total=False):
+    """A file with one graph or one profile: of `clew show --graph net.html`, `clew profile --format html`."""
+
+    graph: Annotated[dict[str, Any], DrawnGraph]
+    profile: Annotated[dict[str, Any], ProfileJson, "its flame graphs; frames have `own`, not `self`"]
 
 
 LayersAnswer = LayerMap | MissingStats

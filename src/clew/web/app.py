@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
@@ -23,15 +22,13 @@ from clew.render.html_bundle import STATIC
 from clew.store.index.index_cache import is_busy
 from clew.store.read.run_errors import RunError
 from clew.web.access_control import AccessControl
-from clew.web.answers.api_answers import ApiAnswers, BadRequest, Span
+from clew.web.answers.api_answers import ApiAnswers, BadRequest
 from clew.web.answers.run_files import LARGEST_NOTES, TooLarge
+from clew.web.endpoints import ENDPOINTS, Endpoint
 from clew.web.live_events import Ticker, all_runs, one_run, stream
 from clew.web.openapi import document
 from clew.web.responses import index_page, problem, reply
 from clew.web.runs.run_library import NoSuchRun, RunGone
-
-LONGEST = 10_000  # characters of any one parameter
-FURTHEST = float(2**62)  # steps; larger numbers are clipped to this
 
 PACKED = Middleware(GZipMiddleware, minimum_size=10_000, compresslevel=3)
 THREADS = 8  # concurrent requests: more would only use more memory
@@ -39,7 +36,7 @@ API = "/api/v1"
 
 
 class Api:
-    """The endpoints, one method each. Those that are not `async` run in threads."""
+    """Handles the requests of all endpoints. What is not `async` runs in threads."""
 
     def __init__(self, answers: ApiAnswers, ticker: Callable[[], Ticker], prefix: str) -> None:
         self._answers = answers
@@ -47,85 +44,19 @@ class Api:
         self._prefix = prefix
 
     def routes(self) -> list[Route]:
-        run = "/runs/{id}"
         return [
-            Route("/runs", self.runs),
-            Route(run, self.run),
-            Route(f"{run}/signals", self.signals),
-            Route(f"{run}/series", self.series),
-            Route(f"{run}/layers", self.layers),
-            Route(f"{run}/histograms", self.histograms),
-            Route(f"{run}/graph", self.graph),
-            Route(f"{run}/profile", self.profile),
-            Route(f"{run}/data", self.data),
-            Route(f"{run}/notes", self.notes, methods=["GET"]),
-            Route(f"{run}/notes", self.write_notes, methods=["PUT"]),
-            Route(f"{run}/events", self.run_events),
-            Route("/compare", self.compare),
-            Route("/events", self.events),
-            Route("/openapi.json", self.openapi),
+            Route(known.path, self._handler(known), methods=[known.method], name=known.handler)
+            for known in ENDPOINTS
         ]
 
-    def runs(self, request: Request) -> Response:
-        return reply(self._answers.runs())
+    def _handler(self, endpoint: Endpoint) -> Callable[[Request], Any]:
+        """Most endpoints pass on an answer of `ApiAnswers`; the others have a method here."""
+        if hasattr(self, endpoint.handler):
+            return getattr(self, endpoint.handler)  # type: ignore[no-any-return]
+        return lambda request: reply(self._answer(endpoint, request))
 
-    def run(self, request: Request) -> Response:
-        return reply(self._answers.run(*_run(request)))
-
-    def signals(self, request: Request) -> Response:
-        answer = self._answers.signals(
-            *_run(request),
-            search=words(request, "search"),
-            group=words(request, "group"),
-            keys=listed(request, "keys"),
-            hist=words(request, "hist") == "1",
-            offset=whole(request, "offset", 0, 0, 10**9),
-            limit=whole(request, "limit", 200, 1, 5000),
-        )
-        return reply(answer)
-
-    def series(self, request: Request) -> Response:
-        answer = self._answers.series(
-            request.path_params["id"],
-            listed(request, "keys"),
-            rank(request),
-            span=span(request),
-            points=whole(request, "points", 1200, 1, 20_000),
-            x=words(request, "x") or "step",
-        )
-        return reply(answer)
-
-    def layers(self, request: Request) -> Response:
-        answer = self._answers.layers(
-            *_run(request),
-            stat=words(request, "stat"),
-            span=span(request),
-            columns=whole(request, "columns", 300, 1, 2000),
-        )
-        return reply(answer)
-
-    def histograms(self, request: Request) -> Response:
-        answer = self._answers.histograms(
-            *_run(request),
-            site=words(request, "site"),
-            stat=words(request, "stat"),
-            span=span(request),
-            columns=whole(request, "columns", 120, 1, 2000),
-            kind=words(request, "kind"),
-        )
-        return reply(answer)
-
-    def graph(self, request: Request) -> Response:
-        return reply(self._answers.graph(*_run(request)))
-
-    def profile(self, request: Request) -> Response:
-        return reply(self._answers.profile(*_run(request)))
-
-    def data(self, request: Request) -> Response:
-        return reply(self._answers.data(*_run(request)))
-
-    def notes(self, request: Request) -> Response:
-        return reply(self._answers.notes(request.path_params["id"]))
+    def _answer(self, endpoint: Endpoint, request: Request) -> Any:
+        return getattr(self._answers, endpoint.handler)(**endpoint.arguments(request))
 
     async def write_notes(self, request: Request) -> Response:
         if not request.headers.get("content-type", "").startswith("application/json"):
@@ -133,9 +64,6 @@ class Api:
         markdown = await _markdown(request)
         name = request.path_params["id"]
         return reply(await anyio.to_thread.run_sync(self._answers.write_notes, name, markdown))
-
-    def compare(self, request: Request) -> Response:
-        return reply(self._answers.compare(listed(request, "runs")))
 
     async def events(self, request: Request) -> Response:
         return stream(all_runs(self._ticker()))
@@ -229,53 +157,3 @@ ANSWERS: dict[Any, Callable[[Request, Exception], Response]] = {
     HTTPException: _http,
     Exception: _failed,
 }
-
-
-def words(request: Request, name: str) -> str:
-    value = request.query_params.get(name, "")
-    if len(value) > LONGEST:
-        raise BadRequest(f"{name} is too long")
-    return value
-
-
-def listed(request: Request, name: str) -> list[str]:
-    return [part for part in words(request, name).split(",") if part]
-
-
-def whole(request: Request, name: str, default: int, least: int, most: int) -> int:
-    value = words(request, name)
-    if not value:
-        return default
-    try:
-        number = int(value)
-    except ValueError as error:
-        raise BadRequest(f"{name} must be an integer") from error
-    if not least <= number <= most:
-        raise BadRequest(f"{name} must be between {least} and {most}")
-    return number
-
-
-def rank(request: Request) -> int | None:
-    return whole(request, "rank", 0, 0, 10**9) if request.query_params.get("rank") else None
-
-
-def _run(request: Request) -> tuple[str, int | None]:
-    """The id of the run, and the rank asked for."""
-    return request.path_params["id"], rank(request)
-
-
-def span(request: Request) -> Span:
-    return _place(request, "from"), _place(request, "to")
-
-
-def _place(request: Request, name: str) -> float | None:
-    value = words(request, name)
-    if not value:
-        return None
-    try:
-        number = float(value)
-    except ValueError as error:
-        raise BadRequest(f"{name} must be a number") from error
-    if not math.isfinite(number):
-        raise BadRequest(f"{name} must be a finite number")
-    return min(max(number, -FURTHEST), FURTHEST)

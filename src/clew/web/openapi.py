@@ -6,137 +6,59 @@ All are generated from the shapes in `answer_shapes`. Tests compare the document
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from collections.abc import Mapping
+from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
 from clew.records.version import __version__
 from clew.web import answer_shapes
 from clew.web.answer_shapes import ANSWERS
+from clew.web.endpoints import ENDPOINTS, EVENTS, ID, RANK, Endpoint, Parameter
+from clew.web.shape_fields import ShapeField, about, fields, is_record, is_row, shapes
 
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
 NEW_NOTES: Schema = {"type": "object", "properties": {"markdown": TEXT}, "required": ["markdown"]}
-
-
-def named(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def parameter(
-    name: str, schema: Schema, about: str, *, required: bool = False, where: str = "query"
-) -> Schema:
-    return {"name": name, "in": where, "required": required, "schema": schema, "description": about}
-
-
-ID = parameter("id", TEXT, "name of the run's folder", required=True, where="path")
-RANK = parameter("rank", WHOLE, "the lowest rank if not given")
-FROM = parameter("from", NUMBER, "start, in units of the axis, inclusive")
-TO = parameter("to", NUMBER, "end, inclusive")
-COLUMNS = parameter("columns", WHOLE, "maximum number of columns")
+STREAM: Schema = {"text/event-stream": {"schema": TEXT}}
 
 
 def operations() -> dict[str, dict[str, Schema]]:
     """By path and method: its purpose, its parameters and the name of its answer."""
+    found: dict[str, dict[str, Schema]] = {}
+    for endpoint in ENDPOINTS:
+        found.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return found
+
+
+def _operation(endpoint: Endpoint) -> Schema:
+    listed = [_parameter(parameter) for parameter in endpoint.parameters]
+    made: Schema = {"summary": endpoint.summary, **({"parameters": listed} if listed else {})}
+    if endpoint.method == "PUT":
+        made["requestBody"] = {"required": True, "content": _json(NEW_NOTES)}
+    if endpoint.gives in ANSWERS:
+        answer = {"description": endpoint.summary, "content": _json(_named(endpoint.gives))}
+        problem = {"description": "What is wrong, in one line", "content": _json(_named("Error"))}
+        return {**made, "responses": {"200": answer, "default": problem}}
+    content = {"content": STREAM} if endpoint.gives == EVENTS else {}
+    return {**made, "responses": {"200": {"description": endpoint.gives, **content}}}
+
+
+def _parameter(parameter: Parameter) -> Schema:
     return {
-        "/runs": _get("All runs, newest first", "Runs"),
-        "/runs/{id}": _get("One run: verdict, configuration, available views", "Detail", ID, RANK),
-        "/runs/{id}/signals": _get(
-            "The series of a run",
-            "Signals",
-            ID,
-            RANK,
-            parameter("search", TEXT, "words that must all occur"),
-            parameter("group", TEXT, "one group only"),
-            parameter("keys", TEXT, "only these"),
-            parameter("hist", TEXT, "1: also the bins of histograms"),
-            parameter("offset", WHOLE, "number to skip"),
-            parameter("limit", WHOLE, "maximum number, up to 5000"),
-        ),
-        "/runs/{id}/series": _get(
-            "Points of series at any zoom: minimum, maximum and mean of each interval",
-            "Series",
-            ID,
-            RANK,
-            parameter("keys", TEXT, "series keys, separated by commas", required=True),
-            FROM,
-            TO,
-            parameter("points", WHOLE, "maximum number of intervals, up to 20000"),
-            parameter("x", {"enum": ["step", "wall", "epoch"]}, "the axis"),
-        ),
-        "/runs/{id}/layers": _get(
-            "A statistic of every layer over time",
-            "Layers",
-            ID,
-            RANK,
-            parameter("stat", TEXT, "the first one offered if not given"),
-            FROM,
-            TO,
-            COLUMNS,
-        ),
-        "/runs/{id}/histograms": _get(
-            "A layer's histograms over time",
-            "Histograms",
-            ID,
-            RANK,
-            parameter("site", TEXT, "site id; without it, a list of sites"),
-            parameter("stat", TEXT, "activation, gradient, weight or update"),
-            parameter("kind", TEXT, "log2 (powers of two) or linear (signed values, where recorded)"),
-            FROM,
-            TO,
-            COLUMNS,
-        ),
-        "/runs/{id}/graph": _get("The model", "Graph", ID, RANK),
-        "/runs/{id}/profile": _get("Where time and memory go", "Profile", ID, RANK),
-        "/runs/{id}/data": _get("Recorded samples and batches", "Data", ID, RANK),
-        "/runs/{id}/notes": {
-            **_get("The notes on a run", "Notes", ID),
-            "put": {
-                **operation("Change the notes on a run", "Notes", ID),
-                "requestBody": {"required": True, "content": _json(NEW_NOTES)},
-            },
-        },
-        "/runs/{id}/events": {"get": _events("Changes of one run, live", ID)},
-        "/compare": _get(
-            "Runs side by side",
-            "Compare",
-            parameter("runs", TEXT, "2 to 50 ids, separated by commas", required=True),
-        ),
-        "/events": {"get": _events("Changes in the list of runs, live")},
-        "/openapi.json": {
-            "get": {"summary": "This document", "responses": {"200": {"description": "OpenAPI 3.1"}}}
-        },
+        "name": parameter.name,
+        "in": "path" if parameter.name == "id" else "query",
+        "required": parameter.required,
+        "schema": parameter.schema(),
+        "description": parameter.about,
     }
 
 
-def _get(summary: str, gives: str, *parameters: Schema) -> dict[str, Schema]:
-    return {"get": operation(summary, gives, *parameters)}
-
-
-def operation(summary: str, gives: str, *parameters: Schema) -> Schema:
-    return {
-        "summary": summary,
-        "parameters": list(parameters),
-        "responses": {
-            "200": {"description": summary, "content": _json(named(gives))},
-            "default": {"description": "What is wrong, in one line", "content": _json(named("Error"))},
-        },
-    }
+def _named(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _json(schema: Schema) -> Schema:
     return {"application/json": {"schema": schema}}
-
-
-def _events(summary: str, *parameters: Schema) -> Schema:
-    stream = {"text/event-stream": {"schema": TEXT}}
-    return {
-        "summary": summary,
-        "parameters": list(parameters),
-        "responses": {"200": {"description": "Server-sent events", "content": stream}},
-    }
 
 
 def document(prefix: str = "") -> Schema:
@@ -164,22 +86,7 @@ PLAIN: dict[Any, tuple[str, str]] = {  # in JSON Schema, in TypeScript
     bool: ("boolean", "boolean"),
     type(None): ("null", "null"),
 }
-HEAD = "// Made from src/clew/web/answer_shapes.py by scripts/docs: change it there.\n"
-
-
-def shapes() -> dict[str, Any]:
-    """Every shape by its name, in the order of the file; base classes are part of their subclasses."""
-    found = vars(answer_shapes).items()
-    return {name: shape for name, shape in found if is_typeddict(shape) and not name.startswith("_")}
-
-
-def fields(shape: Any) -> Iterator[tuple[str, Any, str, bool]]:
-    """For each field its name, type and description, and whether it is always present."""
-    for name, hint in get_type_hints(shape, include_extras=True).items():
-        note = ""
-        if get_origin(hint) is Annotated:
-            hint, note = get_args(hint)
-        yield name, hint, note, name in shape.__required_keys__
+HEAD = "// Generated from src/clew/web/answer_shapes.py by scripts/docs: change it there.\n"
 
 
 # -- JSON Schema --
@@ -198,9 +105,9 @@ def _public() -> dict[str, str]:
 
 
 def _schema(hint: Any, *, top: bool = False) -> Schema:
-    if is_typeddict(hint):
+    if is_record(hint) or is_row(hint):
         name = hint.__name__
-        return _record(hint) if top else {"$ref": f"#/components/schemas/{_public().get(name, name)}"}
+        return _record(hint) if top else _named(_public().get(name, name))
     if hint is Any:
         return {}
     if hint in PLAIN:
@@ -208,11 +115,11 @@ def _schema(hint: Any, *, top: bool = False) -> Schema:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return {"enum": list(arguments)}
-    if origin is list:
+    if origin is list or (origin is tuple and arguments[1:] == (...,)):
         return {"type": "array", "items": _schema(arguments[0])}
     if origin is tuple:
         return {"type": "array", "prefixItems": [_schema(part) for part in arguments]}
-    if origin is dict:
+    if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": _schema(arguments[1])}
     if origin in (Union, types.UnionType):
         return {"anyOf": [_schema(part) for part in arguments]}
@@ -220,12 +127,14 @@ def _schema(hint: Any, *, top: bool = False) -> Schema:
 
 
 def _record(shape: Any) -> Schema:
-    described = {"description": _about(shape)} if _about(shape) else {}
+    described = {"description": about(shape)} if about(shape) else {}
+    if is_row(shape):
+        return {"type": "array", **described, "prefixItems": [_schema(f.hint) for f in fields(shape)]}
     properties = {
-        name: {**_schema(hint), **({"description": note} if note else {})}
-        for name, hint, note, _ in fields(shape)
+        field.name: {**_schema(field.hint), **({"description": field.note} if field.note else {})}
+        for field in fields(shape)
     }
-    required = [name for name, _, _, always in fields(shape) if always]
+    required = [field.name for field in fields(shape) if field.always]
     return {"type": "object", **described, "properties": properties, "required": required}
 
 
@@ -239,23 +148,19 @@ def typescript() -> str:
 
 
 def _interface(name: str, shape: Any) -> str:
-    about = _about(shape)
-    lines = [f"/** {about} */\n"] if about else []
-    lines += [f"export interface {name} {{\n"]
-    for field, hint, note, always in fields(shape):
-        said = f" // {note}" if note else ""
-        lines.append(f"  {field}{'' if always else '?'}: {_type(hint)};{said}\n")
+    head = f"/** {about(shape)} */\n" if about(shape) else ""
+    if is_row(shape):
+        listed = ", ".join(f"{field.name}: {_type(field.hint)}" for field in fields(shape))
+        return f"{head}export type {name} = [{listed}];\n"
+    lines = [head, f"export interface {name} {{\n"]
+    for field in fields(shape):
+        said = f" // {field.note}" if field.note else ""
+        lines.append(f"  {field.name}{'' if field.always else '?'}: {_type(field.hint)};{said}\n")
     return "".join([*lines, "}\n"])
 
 
-def _about(shape: Any) -> str:
-    """The first words of its documentation; a shape that is written as a call has none."""
-    about = " ".join((shape.__doc__ or "").split())
-    return "" if about.startswith("dict(") else about
-
-
 def _type(hint: Any) -> str:
-    if is_typeddict(hint):
+    if is_record(hint) or is_row(hint):
         return str(hint.__name__)
     if hint is Any:
         return "unknown"
@@ -264,12 +169,12 @@ def _type(hint: Any) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return _word(hint) or _choice(hint)
-    if origin is list:
+    if origin is list or (origin is tuple and arguments[1:] == (...,)):
         inner = _type(arguments[0])
         return f"({inner})[]" if "|" in inner else f"{inner}[]"
     if origin is tuple:
         return f"[{', '.join(_type(part) for part in arguments)}]"
-    if origin is dict:
+    if origin in (dict, Mapping):
         return f"Record<string, {_type(arguments[1])}>"
     return " | ".join(dict.fromkeys(_type(part) for part in arguments))
 
@@ -292,11 +197,33 @@ def reference() -> str:
 
 
 def _table(name: str, shape: Any) -> str:
-    rows = [_table_row(*field) for field in fields(shape)]
     head = "| field | type | |\n| --- | --- | --- |\n"
-    return f"**{name}** {_about(shape)}".rstrip() + f"\n\n{head}{''.join(rows)}"
+    rows = "".join(_table_row(field) for field in fields(shape))
+    listed = " A list of:" if is_row(shape) else ""
+    return f"**{name}** {about(shape)}{listed}".rstrip() + f"\n\n{head}{rows}"
 
 
-def _table_row(name: str, hint: Any, note: str, always: bool) -> str:
-    kind = _type(hint).replace("|", "\\|")
-    return f"| `{name}` | `{kind}` | {'; '.join(filter(None, ['' if always else 'may be absent', note]))} |\n"
+def _table_row(field: ShapeField) -> str:
+    notes = "; ".join(filter(None, ["" if field.always else "may be absent", field.note]))
+    return _row(f"`{field.name}`", f"`{_type(field.hint)}`", notes)
+
+
+def _row(*cells: str) -> str:
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |\n"
+
+
+def parameter_table() -> str:
+    """The parameters of each endpoint, with their defaults and limits."""
+    rows = [
+        _row(f"`{endpoint.path.lstrip('/')}`", f"`{known.name}`", *_cells(known))
+        for endpoint in ENDPOINTS
+        for known in endpoint.parameters
+        if known not in (ID, RANK)
+    ]
+    return "| of | parameter | type | default | limits | meaning |\n" + "| --- " * 6 + "|\n" + "".join(rows)
+
+
+def _cells(known: Parameter) -> tuple[str, ...]:
+    default = "required" if known.required else "" if known.default is None else str(known.default)
+    return known.kind, default, known.limits, known.about

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pytest
 from fake_run import LOSS, FakeRun, findings, parameter, weight
 
 from clew.checks.act.poor_initialisation import PoorInitialisation
@@ -75,3 +76,31 @@ def test_normalised_and_loaded_models_are_not_judged_by_scale() -> None:
     assert not findings(CHECK, run(9.0, stds=(3.0, 50.0, 50.0), extra="LayerNorm"))
     loaded = run(9.0, stds=(3.0, 50.0, 50.0)).parameters(parameter("a", loaded=True))
     assert not findings(CHECK, loaded)
+
+
+def redrawn(ends: Sequence[float], fresh: Sequence[float], **layer: object) -> FakeRun:
+    """The experiment: losses after training from the program's weights, and from newly drawn ones."""
+    layers = [{"module": "a", "gain": 20.0, **layer}]
+    return FakeRun().experiment(
+        "poor-initialisation", steps=40, layers=layers, ends=list(ends), fresh_ends=list(fresh)
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [
+        (redrawn([2.0] * 3, [0.99] * 3), 1),
+        (redrawn([2.0] * 3, [1.0] * 3), 0),
+        (redrawn([2.0] * 3, [0.5, 0.5, 1.1]), 0),  # one draw disagrees
+        (redrawn([2.0] * 2, [0.5] * 2), 0),  # too few draws
+    ],
+)
+def test_new_weights_that_all_end_at_half_of_the_loss_are_a_warning(made: FakeRun, count: int) -> None:
+    found = findings(CHECK, made)
+    assert len(found) == count
+    assert all("the initial weights of a are 20 times the usual magnitude" in f.message for f in found)
+
+
+def test_new_weights_name_identical_units_first() -> None:
+    (found,) = findings(CHECK, redrawn([2.0] * 3, [0.5] * 3, alike=True))
+    assert "the initial weights of a are the same for every unit" in found.message

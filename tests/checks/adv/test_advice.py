@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from fake_run import LOSS, STEP, Fact, FakeRun, findings, weight
 
 from clew.checks.adv.hyperparameters_off import HyperparametersOff
@@ -93,3 +94,47 @@ def test_two_settings_that_are_off_ask_for_a_sweep_and_one_does_not() -> None:
     assert "update-ratio-off, dropout-misplaced" in found.message
     assert not findings(SETTINGS, settings(1e-3, dropout=True))
     assert not findings(SETTINGS, settings(0.5, dropout=False))
+
+
+def curves(*held_out: list[float], trained: float = 0.1, start: float = 2.3) -> FakeRun:
+    """Losses by the number of training samples, one row for each split."""
+    rows = [{"held_out": h, "trained": [0.0, 0.0, trained], "start": start} for h in held_out]
+    return FakeRun().experiment("too-few-examples", sizes=[10, 20, 40], parameters=900, curves=rows)
+
+
+@pytest.mark.parametrize(
+    ("run", "count"),
+    [
+        (curves([2.2, 1.5, 1.2], [2.1, 1.4, 1.1]), 1),
+        (curves([2.2, 1.25, 1.2], [2.1, 1.2, 1.1]), 0),  # hardly falls any more
+        (curves([2.2, 1.5, 0.3], [2.1, 1.4, 0.3]), 0),  # has arrived
+        (curves([2.2, 1.5, 1.2], [2.1, 1.4, 1.1], trained=1.0), 0),  # no gap
+        (curves([2.2, 2.5, 1.2], [2.1, 0.9, 1.4]), 0),  # the splits differ more than the sizes
+        (curves([2.2, 1.5, 1.2]), 0),  # one split tells nothing
+    ],
+)
+def test_a_loss_must_still_fall_clearly_with_more_samples(run: FakeRun, count: int) -> None:
+    assert len(findings(FEW, run)) == count
+
+
+def swept(rate: float, fall: float = 1.0, warms_up: bool = False) -> FakeRun:
+    """A range test in which the loss falls from a rate of 0.01 to 0.1, and diverges above 1."""
+    return FakeRun().experiment(
+        "hyperparameters-off", rate=rate, low=0.01, best=0.1, diverges=1.0, start=2.0, fall=fall, noise=0.1,
+        warms_up=warms_up,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("run", "count"),
+    [
+        (swept(1.9e-4), 1),
+        (swept(2.1e-4), 0),  # a cautious rate
+        (swept(1.1), 1),
+        (swept(1.0), 0),
+        (swept(1.1, warms_up=True), 0),  # a schedule leads up to it
+        (swept(1.9e-4, fall=0.3), 0),  # no larger than the noise
+    ],
+)
+def test_a_rate_far_outside_the_range_in_which_the_loss_falls_gets_advice(run: FakeRun, count: int) -> None:
+    assert len(findings(SETTINGS, run)) == count

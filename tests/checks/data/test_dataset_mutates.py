@@ -29,3 +29,19 @@ def test_a_change_of_a_hundredth_may_be_rounding() -> None:
 
 def test_a_dataset_that_is_not_trained_on_is_left_alone() -> None:
     assert not findings(CHECK, run(0.5, loader_index=1))
+
+
+def read_again(fields: list[str], arrays: list[str]) -> FakeRun:
+    """The experiment: what has changed after samples were read several times."""
+    return FakeRun().experiment(
+        "dataset-mutates", dataset="Images", samples=8, reads=3, fields=fields, arrays=arrays,
+        means=[1.0, 0.5, 0.25], deviations=[2.0, 1.0, 0.5], line=["train.py", 12],
+    )  # fmt: skip
+
+
+def test_samples_that_change_when_they_are_read_are_certain() -> None:
+    (found,) = findings(CHECK, read_again(["0"], ["images"]))
+    assert (found.severity, found.confidence) == (Severity.ERROR, "certain")
+    assert found.message.endswith("standard deviation of the samples 2, then 1, then 0.5")
+    assert not findings(CHECK, read_again([], ["images"])), "a cache"
+    assert not findings(CHECK, read_again(["0"], [])), "a random transform"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from data_runs import INPUT, LOOP, LOSS_CALL, fed, labels, loader
 from fake_run import LOSS, FakeRun, findings, weight
 
@@ -71,3 +72,31 @@ def test_without_a_second_look_at_any_sample_there_is_no_verdict() -> None:
 def test_samples_that_look_alike_may_have_different_labels() -> None:
     assert findings(CHECK, run([0.5] * 4, distinct=0.99))
     assert not findings(CHECK, run([0.5] * 4, distinct=0.98))
+
+
+def paired(other: int, matched: int = 100, consistent: float = 0.5, **more: object) -> FakeRun:
+    """The experiment: samples that were found again in the dataset, and those with another label."""
+    side = {"matched": matched, "other": other, "consistent": consistent}
+    return FakeRun().experiment("labels-misaligned", sides={"training": side}, line=["train.py", 12], **more)
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [
+        (paired(5), 1),
+        (paired(4), 0),  # a data race makes so few
+        (paired(19, matched=19), 0),  # too few were found
+        (paired(50, consistent=0.95), 0),  # only renamed
+    ],
+)
+def test_inputs_with_other_labels_than_in_the_dataset_are_an_error(made: FakeRun, count: int) -> None:
+    found = findings(CHECK, made)
+    assert [(f.severity, f.confidence) for f in found] == [(Severity.ERROR, "certain")] * count
+
+
+@pytest.mark.parametrize(("there", "here", "count"), [(6.0, 1.9, 1), (5.9, 1.9, 0), (6.0, 2.0, 0)])
+def test_a_signal_that_is_lost_on_the_way_to_training_is_a_warning(
+    there: float, here: float, count: int
+) -> None:
+    made = paired(0, learners={"dataset": there, "training": here})
+    assert [f.severity for f in findings(CHECK, made)] == [Severity.WARNING] * count

@@ -18,7 +18,7 @@ def run(hashes: list[float], pattern: str = "dzfbs", **of_loader: int) -> FakeRu
 def test_the_same_batch_asked_for_in_every_step_is_a_warning() -> None:
     (found,) = findings(CHECK, run([7.0] * 10))
     assert (found.severity, found.site.file, found.site.line) == (Severity.WARNING, *LOOP)
-    assert "while the loader has 640 samples" in found.message
+    assert "although the loader has 640 samples" in found.message
 
 
 def test_one_other_batch_is_enough_for_health() -> None:

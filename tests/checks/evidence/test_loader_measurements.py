@@ -63,7 +63,7 @@ def test_a_loader_that_limits_is_named_with_its_slowest_stage() -> None:
     assert found.severity is Severity.WARNING
     assert (
         found.message
-        == "training waits for data in 90% of its time; RandomRotation takes 80% of a sample's time"
+        == "training waits for data in 90% of the time; RandomRotation takes 80% of a sample's time"
     )
     assert (found.site.file, found.site.line) == ("photos.py", 40)
     assert "RandomRotation" in found.fix
@@ -131,7 +131,7 @@ def test_small_or_unknown_gains_are_not_spoken_of() -> None:
 
 def test_heavy_samples_in_a_wide_type_are_named() -> None:
     [found] = judged(LargeSampleTransfer(), made(speeds=SPEEDS, sizes=SIZES))
-    assert "32 MB per sample as int64 (scan), but uint8 would be enough" in found.message
+    assert "30.5 MiB per sample as int64 (scan), but uint8 would be enough" in found.message
     assert "uint8" in found.fix
 
 

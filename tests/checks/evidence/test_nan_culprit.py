@@ -113,7 +113,7 @@ def test_a_replay_without_a_culprit_says_why_and_names_nobody() -> None:
     found = diagnosed(found=False, reason="replaying the step gave finite values")
     assert found.message == "the loss became NaN at step 2"
     assert found.site == LOSS
-    assert any("no operation is named: replaying" in e.text for e in found.evidence)
+    assert any("the operation was not found: replaying" in e.text for e in found.evidence)
 
 
 def test_a_culprit_of_another_step_is_not_taken_for_this_one() -> None:
@@ -159,4 +159,4 @@ def test_why_nothing_is_named_is_said_once() -> None:
     for where in ("loss", "gradient"):
         run.fact("culprit", 2, where=where, found=False, reason=f"the {where} was finite the second time")
     (found,) = findings(NonFinite(), run)
-    assert len([e for e in found.evidence if "no operation is named" in e.text]) == 1
+    assert len([e for e in found.evidence if "the operation was not found" in e.text]) == 1

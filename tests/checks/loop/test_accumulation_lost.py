@@ -15,7 +15,7 @@ def lost(*values: float, norm: float = 1.0) -> FakeRun:
 def test_backwards_lost_in_step_after_step_are_a_warning() -> None:
     (found,) = findings(CHECK, lost(0, 3, 3, 3, 3, 3))
     assert (found.severity, found.site, found.step) == (Severity.WARNING, STEP, 1)
-    assert found.message.startswith("3 of 4 backwards are wasted")
+    assert found.message.startswith("3 of 4 backward passes are wasted")
 
 
 def test_one_sample_too_few_gives_no_verdict() -> None:

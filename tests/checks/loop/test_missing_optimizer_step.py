@@ -19,7 +19,7 @@ def made(**more: Any) -> FakeRun:
 def test_an_optimizer_that_never_steps_is_an_error_at_the_backward_call() -> None:
     (found,) = findings(CHECK, made())
     assert (found.severity, found.site) == (Severity.ERROR, LOSS)
-    assert found.message.startswith("Adam never steps: after 20 backwards")
+    assert found.message.startswith("Adam never steps: after 20 backward passes")
 
 
 def test_nineteen_backwards_are_too_few() -> None:

@@ -26,8 +26,8 @@ def test_a_replaced_layer_is_a_warning_that_names_it() -> None:
     items = parameter("body"), parameter("head", optimizer=None)
     (found,) = findings(CHECK, stale(*items, outside=2))
     assert found.severity is Severity.WARNING
-    assert "2 of 4 are not in" in found.message
-    assert "its head is in no optimizer" in found.message
+    assert "2 of its 4 are not in" in found.message
+    assert "whose head is in no optimizer" in found.message
 
 
 def test_bare_tensors_with_gradients_are_in_use() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from fake_run import NOWHERE, Fact, FakeRun, findings
 
 from clew.checks.mode.batch_size_unfit import BatchSizeUnfit
@@ -37,3 +38,25 @@ def test_the_crash_of_a_last_batch_of_one_is_explained_at_the_users_line() -> No
     (found,) = findings(CHECK, run)
     assert (found.severity, found.site.line) == (Severity.ERROR, 14)
     assert "drop_last=True" in found.fix
+
+
+def noisy(batch: int, least: float, most: float) -> FakeRun:
+    """The experiment: bounds of the gradient noise scale, at two points of a short training."""
+    points = [{"step": step, "least": least, "most": most} for step in (0, 40)]
+    return FakeRun().experiment("batch-size-unfit", batch=batch, compared=8, points=points)
+
+
+@pytest.mark.parametrize(
+    ("run", "says"),
+    [
+        (noisy(8, 81.0, 200.0), "batches of 8 are nearly all noise"),
+        (noisy(8, 80.0, 200.0), None),
+        (noisy(1024, 1.0, 10.2), "batches of 1024 are larger than necessary"),
+        (noisy(1024, 1.0, 10.3), None),
+        (noisy(1023, 1.0, 5.0), None),  # hardly slower than a few samples
+    ],
+)
+def test_a_batch_far_from_the_noise_scale_gets_advice(run: FakeRun, says: str | None) -> None:
+    found = findings(CHECK, run)
+    assert [f.severity for f in found] == [Severity.ADVICE] * (says is not None)
+    assert all(says is not None and f.message.startswith(says) for f in found)

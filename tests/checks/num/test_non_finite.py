@@ -112,4 +112,4 @@ def test_updates_that_a_scaler_skips_for_ever_are_an_error() -> None:
         "the gradients are NaN at any scale: GradScaler skipped 11 updates in a row"
     )
     told = [e.text for e in found.evidence]
-    assert "11 updates skipped in a row before it, down to a scale of 1" in told
+    assert "11 updates in a row skipped before it, down to a scale of 1" in told

@@ -3,9 +3,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pytest
 from fake_run import LOSS, STEP, FakeRun, findings, weight
 
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh
+from clew.checks.runner import ask
 from clew.records.finding import Severity
 from clew.records.site import Site
 
@@ -157,3 +159,38 @@ def test_silence_about_large_steps_is_no_proof_against_them() -> None:
     progress = [2.0] * 30 + [1.0] * 30
     assert CHECK.clears(training(progress, [0.1] * 60).view())
     assert not CHECK.clears(training(progress, [0.4] + [0.1] * 59).view())
+
+
+def compared(gains: Sequence[float], lower: float = 1.0, rate: float = 0.1, **more: object) -> FakeRun:
+    """The experiment: by how much the loss falls at a rate of 1, and at a lower one."""
+    rows = [
+        {"factor": 1.0, "rate": 1.0, "gains": list(gains)},
+        {"factor": rate, "rate": rate, "gains": [lower] * len(gains)},
+    ]
+    return FakeRun().experiment("learning-rate-too-high", start=2.0, steps=40, rate=1.0, rows=rows, **more)
+
+
+@pytest.mark.parametrize(
+    ("run", "count"),
+    [
+        (compared([0.1] * 3), 1),
+        (compared([0.11] * 3), 0),
+        (compared([0.0, 0.0, 0.2]), 0),  # one shuffle disagrees
+        (compared([0.0] * 2), 0),  # too few shuffles
+        (compared([-1.0] * 3, lower=0.09), 0),  # the lower rate hardly helps
+        (compared([0.0] * 3, rate=10.0), 0),  # the better rate is higher
+    ],
+)
+def test_a_lower_rate_that_learns_where_this_one_does_not_shows_that_it_is_too_high(
+    run: FakeRun, count: int
+) -> None:
+    found = findings(CHECK, run)
+    assert len(found) == count
+    assert all(f.evidence[-1].text.startswith("loss after 40 steps from 2, over 3 shuffles: ") for f in found)
+
+
+def test_a_rate_that_a_schedule_warms_up_to_is_not_judged_by_an_experiment_without_it() -> None:
+    found, reason = ask(CHECK, compared([0.0] * 3, warms_up=True).view())
+    assert not found
+    assert reason is not None
+    assert reason.endswith("but the experiment used it from the first step on")

@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from fake_run import LOSS, STEP, FakeRun, findings, parameter, weight
 
 from clew.checks.opt.learning_rate_too_low import LearningRateTooLow
+from clew.checks.runner import ask
 from clew.records.finding import Severity
 
 CHECK = LearningRateTooLow()
@@ -78,3 +80,45 @@ def test_loaded_models_and_several_losses_are_not_judged() -> None:
     assert not findings(CHECK, loaded)
     two = run(course(0.99)).signal("loss", course(0.99))
     assert not findings(CHECK, two)
+
+
+def compared(gains: Sequence[float], factor: float = 1e4, higher: float = 1.0, start: float = 2.0) -> FakeRun:
+    """The experiment: by how much the loss falls at a rate of 0.01, and at this many times that."""
+    rows = [
+        {"factor": 1.0, "rate": 0.01, "gains": list(gains)},
+        {"factor": factor, "rate": 0.01 * factor, "gains": [higher] * len(gains)},
+    ]
+    return FakeRun().experiment("learning-rate-too-low", start=start, steps=40, rate=0.01, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("run", "count"),
+    [
+        (compared([0.005] * 3), 1),
+        (compared([0.0051] * 3), 0),
+        (compared([0.005, 0.005, 0.01]), 0),  # one shuffle disagrees
+        (compared([0.005] * 2), 0),  # too few shuffles
+        (compared([0.005] * 3, factor=100.0), 1),
+        (compared([0.005] * 3, factor=10.0), 0),  # may be patience
+        (compared([0.0] * 3, higher=0.19), 0),  # the higher rate hardly helps
+    ],
+)
+def test_a_much_higher_rate_that_learns_much_more_shows_that_this_one_is_too_low(
+    run: FakeRun, count: int
+) -> None:
+    found = findings(CHECK, run)
+    assert len(found) == count
+    assert all("over 3 shuffles: " in f.evidence[-1].text for f in found)
+
+
+@pytest.mark.parametrize(("start", "found"), [(4000.0, 1), (3999.0, 0), (-0.02, 0)])
+def test_a_loss_without_a_lowest_value_does_not_tell_a_low_rate(start: float, found: int) -> None:
+    assert len(findings(CHECK, compared([0.5] * 3, higher=4000.0, start=start))) == found
+
+
+def test_why_the_experiment_is_no_proof_is_said() -> None:
+    bottomless = compared([0.5] * 3, higher=4000.0, start=3999.0)
+    reason = "the loss falls below zero, so its lowest value is unknown"
+    assert ask(CHECK, bottomless.view()) == ([], reason)
+    loaded = compared([0.005] * 3).parameters(parameter("a", loaded=True))
+    assert ask(CHECK, loaded.view()) == ([], "the weights were loaded: a low rate may be intended")

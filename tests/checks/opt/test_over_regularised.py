@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from fake_run import LOSS, FakeRun, findings, weight
 
 from clew.checks.opt.over_regularised import OverRegularised
@@ -75,3 +76,33 @@ def test_dropout_that_holds_training_back_is_found() -> None:
     assert "the loss is 1 with it and 0.6 without" in found.message
     assert not findings(CHECK, dropped(p=0.69))
     assert not findings(CHECK, dropped(evaluations=(0.6, 0.6, 0.67)))
+
+
+def tried(on: float, off: float = 1.0, decay_off: float = 0.0, seeds: int = 3) -> FakeRun:
+    """The experiment: by how much the loss falls with regularisation, without it, and without decay."""
+    gains = {"on": [on] * seeds, "off": [off] * seeds, "without decay": [decay_off]}
+    return FakeRun().experiment(
+        "over-regularised", start=2.0, steps=40, decay=0.5, dropouts=[["drop", 0.9]], gains=gains
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [
+        (tried(0.2), 1),
+        (tried(0.21), 0),
+        (tried(0.0, off=0.2), 0),  # the loss hardly falls without it either
+        (tried(0.0, seeds=2), 0),  # too few seeds
+    ],
+)
+def test_a_loss_that_falls_only_without_regularisation_is_a_warning(made: FakeRun, count: int) -> None:
+    assert len(findings(CHECK, made)) == count
+
+
+@pytest.mark.parametrize(("alone", "blamed"), [(0.51, "weight decay 0.5"), (0.5, "dropout of 90%")])
+def test_what_alone_keeps_the_loss_from_falling_is_to_blame(alone: float, blamed: str) -> None:
+    (found,) = findings(CHECK, tried(0.0, decay_off=alone))
+    assert found.message.startswith(f"{blamed} keeps the network from learning")
+    assert found.evidence[-1].text == (
+        f"loss after the experiment: 2 as it is, 1 without regularisation, {2 - alone:.3g} without decay"
+    )

@@ -55,3 +55,15 @@ def test_two_forwards_give_no_verdict() -> None:
     run = masked([1.0, 1.0])
     assert not findings(CHECK, run)
     assert CHECK.unjudged(run.view()) == "needs 3 sampled forwards with a mask, has 2"
+
+
+@pytest.mark.parametrize(
+    ("effect", "read", "by_position", "count"),
+    [(0.0011, 1, False, 1), (0.001, 1, False, 0), (0.5, 2, False, 0), (0.5, 0, True, 1), (0.5, 1, True, 0)],
+)
+def test_an_experiment_shows_a_model_that_reads_the_padding_alone(
+    effect: float, read: int, by_position: bool, count: int
+) -> None:
+    data = {"padding_effect": effect, "positions": 4, "read": read, "by_position": by_position}
+    found = findings(CHECK, FakeRun().experiment("mask-inverted", **data))
+    assert [(f.severity, f.confidence) for f in found] == [(Severity.ERROR, "certain")] * count

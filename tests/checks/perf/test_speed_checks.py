@@ -149,7 +149,7 @@ def test_wide_samples_are_named_with_the_type_that_would_hold_them() -> None:
     part = {"shape": [4, 3, 768, 1024], "dtype": "int64", "bytes": 8e7, "fits": "uint8", "narrow_bytes": 1e7}
     run = loaded(profiled(data=0.5), 2, samples=4, parts=[part], move=0.02, narrow_move=0.002)
     finding = only(LargeSampleTransfer(), run)
-    assert "20 MB per sample as int64, but uint8 would be enough" in finding.message
+    assert "19.1 MiB per sample as int64, but uint8 would be enough" in finding.message
     assert finding.evidence[0].values[0] == pytest.approx(1 / (1 - 0.36))
     alone = loaded(profiled(data=0.5), 0, samples=4, parts=[part], move=0.02, narrow_move=0.002)
     assert not findings(LargeSampleTransfer(), alone)
@@ -337,7 +337,7 @@ def test_compiling_is_recommended_only_if_it_was_measured_to_help() -> None:
 def test_what_was_not_tried_is_not_judged_for_that_reason() -> None:
     for check in (EagerOverhead(), MemoryFormatUnfit()):
         (silent,) = judge(profiled().view(), checks=[check]).not_judged
-        assert silent.reason == "not tried: clew profile --try"
+        assert silent.reason == "not measured; run clew profile --try"
     refused = Attempt("channels_last", reason="the model has no convolution")
     (silent,) = judge(
         profiled().fact("attempt", **refused.to_json()).view(), checks=[MemoryFormatUnfit()]
@@ -363,7 +363,7 @@ def test_growth_with_an_owner_is_a_warning_that_names_it() -> None:
     growth = {"slope": 1e6, "owner": "list `losses` in train.py:31", "file": "train.py", "line": 31}
     run = FakeRun().signal("memory.rss", rising()).fact("growth", **growth, kind="graph")
     finding = only(MemoryGrowth(), run)
-    assert finding.message == "memory grows by 1 MB per step: list `losses` in train.py:31"
+    assert finding.message == "memory grows by 977 KiB per step: list `losses` in train.py:31"
     assert (finding.site.line, finding.severity) == (31, Severity.WARNING)
 
 

@@ -1,5 +1,7 @@
 """What is recorded of the samples that a program feeds its models."""
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -323,3 +325,17 @@ def test_only_models_that_were_loaded_are_compared(load, tmp_path):
     assert (
         len(values(data, "pretrained.scale")) == 3 if load else "pretrained.scale" not in data.signal_names()
     )
+
+
+def test_loaders_stay_alive_until_everyone_who_keeps_them_has_released_them(tmp_path):
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        feeding = session.watcher.feeding
+        first, second = feeding.keep_loaders(), feeding.keep_loaders()
+        train(DataLoader(TensorDataset(X, Y), batch_size=16))
+        first()
+        first()
+        gc.collect()
+        assert list(feeding.existing_loaders()) == [0]
+        second()
+        gc.collect()
+        assert feeding.existing_loaders() == {}

@@ -14,6 +14,7 @@ from clew.hooks.steps.light_recorder import LightRecorder
 from clew.hooks.steps.native_steps import METHODS
 from clew.hooks.steps.recorder import SILENT, Recorder
 from clew.hooks.steps.sampling_budget import SamplingBudget
+from clew.session.activities.first_steps import observe
 
 SAMPLED = 6
 STEPS = 20
@@ -99,6 +100,59 @@ def test_a_recorder_that_raises_is_replaced_by_the_full_one_and_that_by_silence(
             train_step(model, optimizer)
         assert machine.recorder is machine.full, "the light recorder is not trusted again"
         assert machine.failed(machine.full, RuntimeError("planted")) is SILENT
+
+
+@pytest.mark.parametrize("event", ["loss_entered", "loss_called", "loss_raised"])
+def test_a_recorder_that_raises_in_a_loss_is_replaced_and_the_loss_is_what_it_was(
+    event, tmp_path, monkeypatch
+):
+    def broken(*_):
+        raise RuntimeError("planted")
+
+    model, optimizer = parts()
+    inputs, labels = torch.randn(8, 4), torch.randint(0, 1, (8,))
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        machine = session.watcher.machine
+        for _ in range(STEPS):
+            train_step(model, optimizer)
+        assert machine.recorder is machine.light
+        monkeypatch.setattr(machine.light, event, broken)
+        with torch.no_grad():
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            with pytest.raises(ValueError, match="batch_size"):
+                nn.functional.cross_entropy(model(inputs), labels[:3])
+            assert loss == nn.functional.cross_entropy(model(inputs), labels)
+        assert machine.recorder is machine.full
+    assert [f.data["probe"] for f in open_run(session.path).data.facts if f.kind == "incident"] == ["light"]
+
+
+def test_an_observer_leaves_when_it_has_finished_and_others_stay(tmp_path):
+    class Counter:
+        def __init__(self, wanted):
+            self.wanted, self.losses = wanted, 0
+
+        @property
+        def finished(self):
+            return self.losses >= self.wanted
+
+        def forward(self, *_):
+            pass
+
+        loss = forward
+
+        def backward(self, loss):
+            self.losses += 1
+
+    model, optimizer = parts()
+    short, long = Counter(2), Counter(1000)
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        watcher = session.watcher
+        for counter in (short, long):
+            observe(watcher, session.guard, "capture", counter)
+        for _ in range(4):
+            train_step(model, optimizer)
+        assert (short.losses, long.losses) == (2, 4)
+        assert len(watcher.observers) == 1
 
 
 EVENTS = {name for name in vars(Recorder) if not name.startswith("_")}

@@ -165,7 +165,7 @@ def test_without_an_optimizer_no_fix_is_tried() -> None:
 
 def test_without_time_a_trial_says_so() -> None:
     clock = Clock(1.0, now=iter(range(10_000)).__next__)
-    with pytest.raises(CannotJudge, match="no time"):
+    with pytest.raises(CannotJudge, match="time limit reached"):
         prove("learning-rate-too-high", [], program(network()), clock)
 
 

@@ -13,7 +13,7 @@ from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.run import UnknownExperiment, chosen, run_experiments
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
-from clew.records.codec import json_types
+from clew.records.codec import json_types, plain
 
 
 class Watch:
@@ -112,7 +112,7 @@ def test_they_run_by_rank_and_each_is_recorded():
         "seconds": 2.0,
         "question": "is it quick?",
         "data": {"loss": 0.5, "bad": "inf"},
-        "plots": [Plot("p", [0, 1], [1.0, 0.5]).to_json()],
+        "plots": [plain(Plot("p", [0, 1], [1.0, 0.5]).recorded())],
         "exhibits": [],
     }
 
@@ -130,14 +130,14 @@ def test_one_that_does_not_end_gets_a_quarter_of_the_time_and_the_next_ones_run(
     facts = ran(["endless", "failing"], limit=40.0)
     assert facts["experiment.endless"]["seconds"] == 10.0
     assert facts["experiment.endless"]["reason"] == "not finished after 10 s"
-    assert facts["experiment.endless"]["hint"] == "give it more: --time-limit 80"
+    assert facts["experiment.endless"]["hint"] == "allow more: --time-limit 80"
     assert facts["experiment.failing"]["reason"].startswith("running your step")
 
 
 def test_what_is_left_when_the_time_is_up_is_not_begun():
     facts = ran(["quick", "failing"], limit=2.1)
     assert facts["experiment.quick"]["status"] == "done"
-    assert facts["experiment.failing"]["reason"] == "no time left"
+    assert facts["experiment.failing"]["reason"] == "time limit reached"
 
 
 def test_a_failure_of_the_users_code_is_one_line_and_no_trace():

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import clew
 from clew.labs.loaders.loader_view import view_loader
-from clew.labs.loaders.pipeline import pipeline_of
+from clew.labs.loaders.readable_loader import readable_loader
 from clew.records.errors import CannotRead
 from clew.records.sample_views import LoaderView
 
@@ -71,7 +71,7 @@ class Photos(Dataset):
 
 
 def test_pictures_come_with_their_labels_in_words():
-    shown = view_loader(pipeline_of(DataLoader(Photos(ToTensor()), batch_size=4)), 3)
+    shown = view_loader(readable_loader(DataLoader(Photos(ToTensor()), batch_size=4)), 3)
     assert [(s.kind, s.title, s.label) for s in shown.samples] == [
         ("image", "sample 0", "0 (cat)"),
         ("image", "sample 1", "1 (dog)"),
@@ -86,21 +86,25 @@ def test_pictures_come_with_their_labels_in_words():
 
 def test_text_is_decoded_by_a_vocabulary_of_the_dataset_or_the_script():
     held = view_loader(
-        pipeline_of(Listed((torch.tensor([1, 0, 2]), 1), vocab={"a": 0, "the": 1, "dog": 2})), 1
+        readable_loader(Listed((torch.tensor([1, 0, 2]), 1), vocab={"a": 0, "the": 1, "dog": 2})), 1
     )
     assert (held.samples[0].kind, held.samples[0].data) == ("text", "the a dog")
-    pipeline = pipeline_of(DataLoader(Listed(torch.tensor([2, 0, 1])), batch_size=1))
-    pipeline.scope = {"itos": {0: "x", 1: "y", 2: "z"}}
-    assert view_loader(pipeline, 1).rows[0].data == "zxy"
+    readable = readable_loader(DataLoader(Listed(torch.tensor([2, 0, 1])), batch_size=1))
+    readable.scope = {"itos": {0: "x", 1: "y", 2: "z"}}
+    assert view_loader(readable, 1).rows[0].data == "zxy"
 
 
 def test_numbers_that_are_no_words_of_the_vocabulary_stay_numbers():
-    shown = view_loader(pipeline_of(Listed((torch.tensor([100, 200, 300]), 1), vocab={"a": 0, "the": 1})), 1)
+    shown = view_loader(
+        readable_loader(Listed((torch.tensor([100, 200, 300]), 1), vocab={"a": 0, "the": 1})), 1
+    )
     assert (shown.samples[0].kind, shown.samples[0].data) == ("numbers", [100, 200, 300])
 
 
 def test_strings_are_shown_as_they_are():
-    shown = view_loader(pipeline_of(DataLoader(Listed(("good film", 1), ("bad film", 0)), batch_size=2)), 2)
+    shown = view_loader(
+        readable_loader(DataLoader(Listed(("good film", 1), ("bad film", 0)), batch_size=2)), 2
+    )
     assert [(s.data, s.label) for s in shown.samples] == [("good film", "1"), ("bad film", "0")]
     assert [r.data for r in shown.rows] == ["good film", "bad film"]
 
@@ -108,7 +112,7 @@ def test_strings_are_shown_as_they_are():
 def test_sound_is_a_wave_whose_peaks_are_kept_with_its_rate():
     wave = torch.sin(torch.arange(16000) / 8000 * 2 * math.pi * 100) * 0.1
     wave[4321] = 0.9
-    shown = view_loader(pipeline_of(Listed({"audio": wave, "label": 3}, sample_rate=8000)), 1)
+    shown = view_loader(readable_loader(Listed({"audio": wave, "label": 3}, sample_rate=8000)), 1)
     sample = shown.samples[0]
     assert (sample.kind, sample.label, sample.rate) == ("wave", "3", 8000)
     assert max(sample.data) == pytest.approx(0.9)
@@ -117,7 +121,7 @@ def test_sound_is_a_wave_whose_peaks_are_kept_with_its_rate():
 
 def test_tables_are_rows_of_numbers_with_statistics():
     shown = view_loader(
-        pipeline_of(
+        readable_loader(
             DataLoader(Listed(*[(torch.tensor([float(n), 2.0]), float(n)) for n in range(4)]), batch_size=4)
         ),
         4,
@@ -133,7 +137,7 @@ def test_tables_are_rows_of_numbers_with_statistics():
 
 def test_dictionaries_keep_the_names_of_their_fields():
     one = {"pixels": torch.ones(3, 8, 8), "meta": {"age": 3}, "label": 1}
-    shown = view_loader(pipeline_of(DataLoader(Listed(one, one), batch_size=2)), 2)
+    shown = view_loader(readable_loader(DataLoader(Listed(one, one), batch_size=2)), 2)
     assert [p.name for p in shown.samples[0].parts] == ["pixels", "meta.age", "label"]
     assert [p.name for p in shown.batch] == ["pixels", "meta.age", "label"]
     assert shown.rows[1].label == "1"
@@ -144,7 +148,7 @@ def test_a_stream_shows_its_first_samples():
         def __iter__(self):
             return iter([(torch.full((3,), float(n)), n) for n in range(5)])
 
-    shown = view_loader(pipeline_of(DataLoader(Stream(), batch_size=2)), 3)
+    shown = view_loader(readable_loader(DataLoader(Stream(), batch_size=2)), 3)
     assert [s.data for s in shown.samples] == [[0.0] * 3, [1.0] * 3, [2.0] * 3]
     assert [r.label for r in shown.rows] == ["0", "1"]
 
@@ -157,7 +161,7 @@ def test_a_sample_that_can_not_be_read_says_why_and_the_others_are_shown():
             return super().__getitem__(index)
 
     shown = view_loader(
-        pipeline_of(DataLoader(Broken(torch.ones(2), torch.ones(2), torch.ones(2)), batch_size=3)), 3
+        readable_loader(DataLoader(Broken(torch.ones(2), torch.ones(2), torch.ones(2)), batch_size=3)), 3
     )
     assert [s.error for s in shown.samples] == ["", "OSError: truncated file", ""]
     assert shown.batch == ()
@@ -166,7 +170,7 @@ def test_a_sample_that_can_not_be_read_says_why_and_the_others_are_shown():
 
 def remarks(*samples, **settings) -> str:
     return " | ".join(
-        view_loader(pipeline_of(DataLoader(Listed(*samples), batch_size=2, **settings)), 2).remarks
+        view_loader(readable_loader(DataLoader(Listed(*samples), batch_size=2, **settings)), 2).remarks
     )
 
 
@@ -187,7 +191,7 @@ def way(shown: LoaderView) -> list[tuple[str, str, bool]]:
 
 
 def test_one_sample_is_seen_after_every_stage_with_the_random_ones_named():
-    shown = view_loader(pipeline_of(DataLoader(Photos(ToTensor(), Flip()), batch_size=4)), 0, sample=3)
+    shown = view_loader(readable_loader(DataLoader(Photos(ToTensor(), Flip()), batch_size=4)), 0, sample=3)
     assert way(shown) == [
         ("as stored", "", False),
         ("ToTensor", "transform", False),
@@ -199,18 +203,20 @@ def test_one_sample_is_seen_after_every_stage_with_the_random_ones_named():
     stored, tensor = shown.way.stages[:2]
     assert (stored.made.shape, stored.made.dtype, stored.made.high) == ((16, 12, 3), "uint8", 160.0)
     assert (tensor.made.shape, tensor.made.dtype) == ((3, 16, 12), "float32")
-    assert tensor.look.kind == "image"
+    assert tensor.view.kind == "image"
     assert shown.way.stages[-1].made.shape == (1, 3, 16, 12)
 
 
 def test_the_random_stages_are_drawn_alike_every_time():
     datasets = [Photos(ToTensor(), Flip()) for _ in range(4)]
-    drawn = [view_loader(pipeline_of(DataLoader(d)), 0, sample=2).way.stages[2].look.data for d in datasets]
+    drawn = [
+        view_loader(readable_loader(DataLoader(d)), 0, sample=2).way.stages[2].view.data for d in datasets
+    ]
     assert all(one == drawn[0] for one in drawn)
 
 
 def test_a_stage_that_raises_ends_the_way_and_is_named():
-    shown = view_loader(pipeline_of(DataLoader(Photos(ToTensor(), Fails()))), 0, sample=0)
+    shown = view_loader(readable_loader(DataLoader(Photos(ToTensor(), Fails()))), 0, sample=0)
     assert shown.way is not None
     failed = next(s for s in shown.way.stages if s.name == "Fails")
     assert failed.error == "ValueError: no such picture"
@@ -223,14 +229,14 @@ def test_a_dataset_that_does_not_bear_looking_on_is_seen_from_its_end():
             assert type(self.transform.transforms[0]) is ToTensor
             return super().__getitem__(index)
 
-    shown = view_loader(pipeline_of(DataLoader(Strict(ToTensor()))), 0, sample=1)
+    shown = view_loader(readable_loader(DataLoader(Strict(ToTensor()))), 0, sample=1)
     assert way(shown) == [("Strict", "read", False)]
     assert shown.way is not None
     assert shown.way.error == ""
 
 
 def test_a_sample_beyond_the_end_is_refused_in_words():
-    shown = view_loader(pipeline_of(DataLoader(Photos(ToTensor()))), 0, sample=99)
+    shown = view_loader(readable_loader(DataLoader(Photos(ToTensor()))), 0, sample=99)
     assert shown.way is not None
     assert shown.way.error == "there is no sample 99: the dataset has 6"
 

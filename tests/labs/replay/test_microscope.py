@@ -133,7 +133,7 @@ FORWARD = [
     (mean_of_nothing, "mean", "no elements"),
     (ignored_targets, "nll_loss", "ignore_index"),
     (impossible_class, "nll_loss", "probability of 0"),
-    (outside_acos, "acos", "not defined"),
+    (outside_acos, "acos", "undefined"),
     (matmul_overflow, "matmul", "more than float32 can hold"),
 ]
 

@@ -149,10 +149,11 @@ def test_a_class_has_the_name_that_the_data_set_gives_it() -> None:
 def test_exhibits_are_plain_json_and_samples_without_input_are_left_out() -> None:
     batch = batch_of(torch.rand(4, 3, 9, 9), torch.arange(4))
     made = exhibits(batch, [0, 3], notes=["first"])
-    assert [e["caption"] for e in made] == [
+    assert [e.caption for e in made] == [
         "row 0 of the batch, labelled 0, first",
         "row 3 of the batch, labelled 3",
     ]
-    assert json.loads(json.dumps(made)) == made
+    written = [e.to_json() for e in made]
+    assert json.loads(json.dumps(written)) == written
     target = torch.arange(4)
     assert exhibits(StepBatch.of({"y": target}, {id(target): TARGET}), [0]) == []

@@ -76,7 +76,7 @@ def lines(*views: ValueView) -> Report:
 
 def stage(name: str, kind: str, data: object, **more: object) -> StageView:
     made = tensor("sample", (3, 12, 12), 0.0, 1.0)
-    return StageView(name, kind, 1, "train.py", 5, 0.00012, made=made, look=picture(1, "", data), **more)
+    return StageView(name, kind, 1, "train.py", 5, 0.00012, made=made, view=picture(1, "", data), **more)
 
 
 WAY = Report(

@@ -135,8 +135,8 @@ def test_the_sentence_names_what_limits() -> None:
     speeds = MEASURED.speeds
     assert speeds is not None
     assert limits(speeds).startswith(
-        "the loader is the bottleneck: the training step could take 7.2 times as many; training "
-        "waits for data 86 %"
+        "the loader is the bottleneck: the training step could process 7.2 times as many samples; "
+        "training waits for data 86%"
     )
     assert "workers take 1.80 s to start" in limits(speeds)
     assert "to start" not in limits(replace(speeds, persistent=True))
@@ -150,23 +150,23 @@ def test_the_sentence_names_what_limits() -> None:
 def test_a_sweep_is_told_as_what_training_gains() -> None:
     sweep = MEASURED.sweep
     assert sweep is not None
-    assert sweep_line(sweep) == "num_workers=4, prefetch_factor=2: a training step takes 48 % less time"
+    assert sweep_line(sweep) == "num_workers=4, prefetch_factor=2: a training step takes 48% less time"
     assert sweep_line(replace(sweep, gain=0.01)).endswith("no clear gain for training")
     assert "1.9 times as fast" in sweep_line(replace(sweep, gain=None))
     assert "the current setting" in sweep_line(replace(sweep, best_workers=2))
-    assert sweep_line(replace(sweep, best_workers=None)) == "no two settings could be compared"
+    assert sweep_line(replace(sweep, best_workers=None)) == "too few settings could be measured"
 
 
 def test_moving_says_how_and_whether_it_happens() -> None:
     assert moving_line(Moving(2e6, 5e6, 0.01), 2) == (
-        "a batch from worker to parent: 2 MB through shared memory and 5 MB pickled, 10.0 ms"
+        "a batch from worker to parent: 1.91 MiB through shared memory and 4.77 MiB pickled, 10.0 ms"
     )
-    assert moving_line(Moving(0.0, 30.0), 0).endswith("next to nothing (with workers; there are none now)")
+    assert moving_line(Moving(0.0, 30.0), 0).endswith("next to nothing (with workers; none are used now)")
 
 
 def test_padding_that_saves_little_takes_no_sentence() -> None:
     assert padding_lines(Paddings((Padding("x", share=0.1, longest=0.1, bucketed=0.08),))) == []
     fixed = Padding("x", share=0.8, longest=0.4, bucketed=0.1)
     [said] = padding_lines(Paddings((fixed,)))
-    assert "its longest sample saves 67 %" in said
-    assert "similar lengths save 78 %" in said
+    assert "its longest sample saves 67%" in said
+    assert "similar lengths save 78%" in said

@@ -76,7 +76,7 @@ def test_a_survey_at_common_widths(width: int) -> None:
 
 def test_every_number_of_the_page_is_on_the_screen_too() -> None:
     page, screen = fragment([TRAIN, VAL, UNREAD], [PAIR]), drawn(Paper(), 120)
-    for told in ("3×32×32", "0.473", "12 exact", "88", "812", "no sample of class 7", "31 exactly"):
+    for told in ("3×32×32", "0.473", "12 exact", "88", "812", "no sample of class 7", "31 exact copies"):
         assert told in page
         assert told in screen
 

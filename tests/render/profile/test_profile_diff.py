@@ -170,8 +170,8 @@ def test_other_conditions_are_said_first() -> None:
         "differs    threads: 2 and 1",
         "differs    torch: 2.12.0 and 2.13.0",
         "differs    arguments: --lr 1 and --lr 2",
-        "differs    samples in a step: about 64 and 128; times are per step",
-        "differs    the machine at its best: 42 GFLOP/s and 9 GFLOP/s",
+        "differs    samples per step: about 64 and 128; times are per step",
+        "differs    peak speed of the machine: 42 GFLOP/s and 9 GFLOP/s",
         "a step is the same within the noise: 41.2 ms → 41.2 ms (±1.66 ms)",
     ]
     assert "differs" not in drawn(compare(a, a, about=(about[0], about[0])))

@@ -58,7 +58,7 @@ def test_what_a_profile_has_nothing_of_is_not_written(run: Path, tmp_path: Path)
 
 
 def test_an_unknown_format_and_a_folder_that_is_a_file_are_refused(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(CannotExport, match="no such format: 'pdf'; there are csv, chrome"):
+    with pytest.raises(CannotExport, match="no such format: 'pdf'; available: csv, chrome"):
         export(convolutions(), run, tmp_path, ["pdf"])
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotExport, match="can't write to"):

@@ -87,7 +87,7 @@ def test_on_a_narrow_terminal_no_line_is_wider_than_it(width: int) -> None:
 def test_an_empty_profile_says_so() -> None:
     text = drawn(Profile(), Verdict())
     assert "no step was profiled" in text
-    assert "found nothing that would make a step" not in text
+    assert "found no change that would make a step" not in text
 
 
 def test_what_is_left_over_is_named() -> None:
@@ -96,7 +96,7 @@ def test_what_is_left_over_is_named() -> None:
 
 
 def test_a_run_without_faults_gets_a_clean_bill_and_others_are_told_in_a_line() -> None:
-    assert "found nothing that would make a step" in drawn(convolutions(), Verdict())
+    assert "found no change that would make a step" in drawn(convolutions(), Verdict())
     hint = replace(softmax(), severity=Severity.ADVICE)
     assert "softmax-before" in drawn(convolutions(), Verdict((softmax(),)))
     assert "softmax-before" not in drawn(convolutions(), Verdict((hint,)))
@@ -148,7 +148,7 @@ def test_times_have_three_digits_and_a_unit(seconds: float, said: str) -> None:
 
 
 def test_shares_tell_little_from_nothing() -> None:
-    assert [share(v) for v in (0.0, 0.0004, 0.004, 0.42)] == ["0 %", "<0.1 %", "0.4 %", "42 %"]
+    assert [share(v) for v in (0.0, 0.0004, 0.004, 0.42)] == ["0%", "<0.1%", "0.4%", "42%"]
 
 
 def test_equal_blocks_are_one_line_and_a_slow_one_among_them_is_its_own() -> None:

@@ -57,7 +57,7 @@ SIZES = BatchSizes(
         SizeRow(16, 0.0051, 3137.0, 60.0, 9, 2_100_000, 310_000_000),
         SizeRow(64, 0.0093, 6880.0, 90.0, 9, 6_300_000, 322_000_000),
         SizeRow(256, 0.0361, 7091.0, 150.0, 9, 23_000_000, 371_000_000),
-        SizeRow(1_000_000, reason="it would need about 88.0 GiB, and 22.1 GiB are free"),
+        SizeRow(1_000_000, reason="it would need about 88.0 GiB, but only 22.1 GiB is free"),
     ),
     knee=64,
     why="larger batches give at most 3% more samples per second (batches of 256)",
@@ -126,5 +126,5 @@ def test_without_a_knee_larger_sizes_are_asked_for():
 
 
 def test_changes_that_were_left_out_for_one_reason_are_told_together():
-    late = [Attempt(name, name.upper(), reason="no time left") for name in (FOREACH, FUSED)]
-    assert attempts(late, 80).split("\n")[1].strip() == "– FOREACH, FUSED: not tested: no time left"
+    late = [Attempt(name, name.upper(), reason="time limit reached") for name in (FOREACH, FUSED)]
+    assert attempts(late, 80).split("\n")[1].strip() == "– FOREACH, FUSED: not tested: time limit reached"

@@ -70,7 +70,7 @@ def test_what_follows_from_a_finding_stands_beneath_it():
 
 
 def test_a_clean_run_and_an_idle_one_say_so():
-    assert "no fault found" in checked(run_html(Verdict(), summary()))
+    assert "no problems found" in checked(run_html(Verdict(), summary()))
     assert "nothing to check" in checked(run_html(Verdict(), summary(idle="no step")))
 
 

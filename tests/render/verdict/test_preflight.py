@@ -68,8 +68,8 @@ def test_pre_flight_in_full_draws_effects_whole() -> None:
 
 def test_pre_flight_without_a_fault_says_so() -> None:
     text = drawn(healthy())
-    assert "nothing wrong found by 4 experiments" in text
-    assert "no check has evaluated it" not in text
+    assert "no problems found (4 experiments)" in text
+    assert "no check reads its result" not in text
     assert_golden("preflight_healthy", text)
 
 
@@ -87,7 +87,7 @@ def test_pictures_have_colour_on_a_terminal_that_can_and_not_where_colour_is_unw
 def test_an_experiment_that_no_check_judges_has_not_passed() -> None:
     preflight = Preflight.read(run(), Verdict(), "train.py")
     assert preflight.names("passed") == ()
-    assert {a.reason for a in preflight.answers} == {"no check has evaluated it", "there is no loader"}
+    assert {a.reason for a in preflight.answers} == {"no check reads its result", "there is no loader"}
 
 
 def test_a_finding_that_the_user_ignores_is_neither_passed_nor_failed() -> None:
@@ -134,7 +134,7 @@ def test_junit_has_a_case_for_each_experiment() -> None:
     assert "proof: tested on a snapshot: with this fix the loss after 30 steps is 0.41" in failure.text
     skipped = suite.find("testcase[@name='loader-corrupts-data']/skipped")
     assert skipped is not None
-    assert skipped.get("message") == ("no result: there is no loader; clew.examine(model, loss_fn, loader)")
+    assert skipped.get("message") == ("not judged: there is no loader; clew.examine(model, loss_fn, loader)")
 
 
 def test_junit_counts_findings_of_ordinary_checks_as_cases_of_their_own() -> None:
@@ -143,7 +143,7 @@ def test_junit_counts_findings_of_ordinary_checks_as_cases_of_their_own() -> Non
     preflight = Preflight.read(run(), verdict, "train.py")
     suite = ElementTree.fromstring(junit(preflight))[0]
     assert suite.get("failures") == "1"
-    assert "1 passed, 5 without a result, 1 other finding" in drawn(preflight)
+    assert "1 passed, 5 not judged, 1 other finding" in drawn(preflight)
     assert [c.get("name") for c in suite if c.find("failure") is not None] == ["missing-zero-grad"]
 
 

@@ -66,16 +66,16 @@ def test_clean_bill_of_health_is_one_line() -> None:
 
 def test_checks_that_did_not_judge_are_named_beside_a_clean_bill() -> None:
     text = drawn(Verdict(not_judged=SILENT))
-    assert "nothing wrong found by 10 checks" in text
-    assert "skipped: vanishing-gradient, unnormalised-input" in text
+    assert "no problems found (10 checks, 300 steps of train.py)" in text
+    assert "not judged: vanishing-gradient, unnormalised-input" in text
 
 
 def test_questions_that_need_an_experiment_take_one_line_however_many_they_are() -> None:
     unasked = tuple(NotJudged(f"question-{n}", NEEDS_EXPERIMENT) for n in range(25))
     run = replace(RUN, checks=37)
     text = drawn(Verdict(not_judged=(*SILENT, *unasked)), run)
-    assert "nothing wrong found by 10 checks" in text
-    assert "10 of 12 ran; skipped: vanishing-gradient, unnormalised-input" in text
+    assert "no problems found (10 checks, 300 steps of train.py)" in text
+    assert "10 of 12 ran; not judged: vanishing-gradient, unnormalised-input" in text
     assert "25 more checks need an experiment: run clew check train.py" in text
     assert "question-3" not in drawn(Verdict((softmax(),), (*SILENT, *unasked)), run, full=True)
     one = drawn(Verdict(not_judged=unasked[:1]), replace(run, checks=13, script="notebook"))
@@ -97,21 +97,21 @@ def test_the_command_that_asks_the_rest_can_be_copied_as_it_stands() -> None:
 def test_hints_alone_stand_in_a_line_each_beneath_a_clean_bill() -> None:
     hint = replace(softmax(), severity=Severity.ADVICE, check="redundant-bias", message="no use")
     text = drawn(Verdict((hint,)))
-    assert "nothing wrong found" in text.splitlines()[0]
-    assert text.splitlines()[1:] == ["hint       redundant-bias: no use"]
+    assert "no problems found" in text.splitlines()[0]
+    assert text.splitlines()[1:] == ["advice     redundant-bias: no use"]
     assert "no use" in drawn(Verdict((hint,)), full=True)
 
 
 def test_a_script_that_failed_gets_no_clean_bill() -> None:
     text = drawn(Verdict(), replace(RUN, state="failed"))
     assert "the script failed" in text
-    assert "nothing wrong" not in text
+    assert "no problems" not in text
 
 
 def test_no_clean_bill_if_nothing_was_judged() -> None:
     text = drawn(Verdict(not_judged=SILENT), replace(RUN, checks=2))
-    assert "nothing wrong" not in text
-    assert "none of 2 checks could run on" in text
+    assert "no problems" not in text
+    assert "not judged: 300 steps of train.py were not enough for any of 2 checks" in text
     assert "needs 3 weight layers, has 2" in text
 
 
@@ -238,8 +238,8 @@ def test_no_line_ends_in_spaces() -> None:
 
 def test_header_names_version_and_folder(tmp_path: Path) -> None:
     line = header_line("0.1.0", str(tmp_path / RUN.path), Paper())
-    assert line == "clew 0.1.0 · recording to .clew/runs/20261115-215301-train-a1b2 · see: clew why"
-    assert header_line("0.1.0", "x", Paper("ascii")) == "clew 0.1.0 - recording to x - see: clew why"
+    assert line == "clew 0.1.0 · recording to .clew/runs/20261115-215301-train-a1b2 · clew why"
+    assert header_line("0.1.0", "x", Paper("ascii")) == "clew 0.1.0 - recording to x - clew why"
 
 
 def test_live_line_says_what_when_and_where() -> None:

@@ -95,7 +95,7 @@ def test_a_script_of_one_step_says_why_there_is_no_detail(tmp_path: Path) -> Non
     ended, profile = profiled(tmp_path, script(tmp_path, steps=1))
     assert ended.code == 0
     assert profile.detailed == 0
-    assert "too few steps" in " ".join(ended.err.split())
+    assert "too short to profile in detail" in " ".join(ended.err.split())
 
 
 def test_a_profiler_of_the_scripts_own_gets_what_it_would_have_got(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_failure_of_ours_is_an_incident_and_training_goes_on(tmp_path: Path) -
 
 def test_bad_options_are_refused_in_one_line(tmp_path: Path) -> None:
     for options, said in (
-        (["--format", "pdf", "x.py"], "unknown format: pdf"),
+        (["--format", "pdf", "x.py"], "no such format: pdf"),
         (["--batch-sizes", "8,none", "x.py"], "not a list of batch sizes"),
         (["--compare", "a"], "--compare takes two runs"),
         ([], "no script given"),

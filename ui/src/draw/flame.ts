@@ -1,17 +1,8 @@
 // A flame graph, hanging: each frame as wide as its share, what it called below it.
-
-export interface Frame {
-  name: string;
-  value: number; // with its children
-  self?: number;
-  file?: string | null;
-  line?: number | null;
-  module?: string | null;
-  children?: Frame[];
-}
+import type { FlameFrame } from "../answers";
 
 export interface Bar {
-  frame: Frame;
+  frame: FlameFrame;
   path: number[]; // which child at each level: names the frame in the address
   left: number; // 0 … 1 of the width
   width: number;
@@ -19,7 +10,7 @@ export interface Bar {
 }
 
 /** The frame at a path, and all frames on the way to it. */
-export function frameAt(root: Frame, path: number[]): Frame[] {
+export function frameAt(root: FlameFrame, path: number[]): FlameFrame[] {
   const found = [root];
   for (const step of path) {
     const next = found[found.length - 1]!.children?.[step];
@@ -30,7 +21,7 @@ export function frameAt(root: Frame, path: number[]): Frame[] {
 }
 
 /** Bars of what is at least `least` wide (of 1). Above the frame zoomed to, its callers take the whole width. */
-export function bars(root: Frame, zoom: number[] = [], least = 0.0005): Bar[] {
+export function bars(root: FlameFrame, zoom: number[] = [], least = 0.0005): Bar[] {
   const above = frameAt(root, zoom);
   const found: Bar[] = above.slice(0, -1).map((frame, depth) => ({ frame, path: zoom.slice(0, depth), left: 0, width: 1, depth }));
   const waiting: Bar[] = [{ frame: above[above.length - 1]!, path: zoom.slice(0, above.length - 1), left: 0, width: 1, depth: above.length - 1 }];
@@ -75,7 +66,7 @@ export function hueOf(name: string): number {
   return (hash >>> 8) % 360;
 }
 
-export function selfOf(frame: Frame): number {
+export function selfOf(frame: FlameFrame): number {
   const own = typeof frame.self === "number" ? frame.self : frame.value - (frame.children ?? []).reduce((sum, child) => sum + child.value, 0);
   return own > frame.value * 1e-9 ? own : 0; // what rounding leaves is nothing
 }

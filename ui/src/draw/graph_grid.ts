@@ -2,12 +2,7 @@
 // by Python (src/clew/render/network/box_places.py, where `fit` is the same for SVG): here columns and rows only
 // become as wide and high as the boxes in them, as in a table.
 
-/** Places of a level: boxes first, then passages, where a long line goes by between boxes. */
-export interface Grid {
-  rows: number[][]; // from top to bottom, each from left to right
-  x: number[]; // middles, while all boxes are closed
-  lines: [from: number, to: number, end: number][]; // `end`: how far from the middle of `to` it ends
-}
+import type { LayoutGrid } from "../answers";
 
 export interface Places {
   x: number[]; // middles
@@ -22,7 +17,7 @@ const [GAP_X, BESIDE] = [20, 12]; // between boxes; between a passage and what s
 const [GAP_Y, HIGHEST_GAP] = [28, 72];
 const STEEPNESS = 0.08; // a gap grows with the sideways extent of its lines: flat lines can't be distinguished
 
-export function fit(grid: Grid, widths: number[], heights: number[]): Places {
+export function fit(grid: LayoutGrid, widths: number[], heights: number[]): Places {
   const wide = grid.x.map((_, place) => widths[place] ?? 0);
   const columns = widened(grid, wide, widths.length);
   const left = grid.x.reduce((least, _, p) => Math.min(least, columns[p]! - wide[p]! / 2), Infinity);
@@ -35,7 +30,7 @@ export function fit(grid: Grid, widths: number[], heights: number[]): Places {
 }
 
 /** Columns pushed apart from the left, and from the right; halfway between the two all have room. */
-function widened(grid: Grid, wide: number[], boxes: number): number[] {
+function widened(grid: LayoutGrid, wide: number[], boxes: number): number[] {
   const columns = [...new Set(grid.x)].sort((a, b) => a - b);
   const number = new Map(columns.map((at, n) => [at, n]));
   const needs: [number, number, number][] = []; // of two columns: how far apart they must be
@@ -53,7 +48,7 @@ function widened(grid: Grid, wide: number[], boxes: number): number[] {
   return grid.x.map((at) => (pushed[number.get(at)!]! + pulled[number.get(at)!]!) / 2);
 }
 
-function down(grid: Grid, heights: number[], x: number[], row: number[]): { tops: number[]; bottoms: number[] } {
+function down(grid: LayoutGrid, heights: number[], x: number[], row: number[]): { tops: number[]; bottoms: number[] } {
   const sideways = grid.rows.map(() => 0);
   for (const [a, b, end] of grid.lines) {
     const upper = Math.min(row[a]!, row[b]!);

@@ -1,65 +1,9 @@
 // The graph as a tree of modules, with the levels that Python has laid out: who is inside whom, what is drawn
 // of a module when it is expanded, and what is drawn once for several that are alike.
-import type { GraphAnswer as Answered, GraphModel, GraphModule } from "../answers";
-import type { Grid } from "./graph_grid";
+import type { DrawnGraph, GraphAnswer as Answered, GraphLayout, GraphModel, GraphModule, LayoutBox, LayoutGrid, LayoutLevel, Node } from "../answers";
 import { hasWords } from "./search";
 
-export interface Tensor {
-  shape: number[];
-  dtype: string;
-  bytes?: number;
-}
-
-export interface RawNode {
-  id: number;
-  parent: number | null;
-  kind: string; // "module", "op", "input", "output"
-  label: string;
-  type: string;
-  path: string;
-  outputs: Tensor[];
-  flops?: number;
-  parameters?: number;
-  saved?: number;
-  feeds_result?: boolean;
-  file?: string | null;
-  line?: number | null;
-  repeat?: number;
-  hidden?: boolean;
-}
-
-export interface RawGraph {
-  name: string;
-  root?: string;
-  nodes: RawNode[];
-  edges: { source: number; target: number; tensor?: Tensor | null }[];
-  layout?: RawLayout | null;
-}
-
-/** Made by src/clew/render/network/graph_layout.py: what levels have in common is in tables, named by number. */
-export interface RawLayout {
-  first: number[]; // modules that are open at first
-  levels: Record<string, RawLevel>; // by module; "" is the outermost level
-  unfolded: Record<string, RawLevel>; // where something is drawn once for several: all of them, one by one
-  stands_in: Record<string, number>; // what is not drawn, and what is drawn for it
-  repeats: Record<string, number>;
-  grids: Grid[];
-  boxes: RawBox[];
-  tensors: string[];
-}
-
-export interface RawLevel {
-  grid: number;
-  nodes: number[]; // below zero: one of the ports
-  boxes: number[];
-  tensors: number[]; // of each line of the grid
-  ports: { id: number; kind: string; label: string; outputs: Tensor[] }[];
-  more: number; // that are not drawn
-}
-
-export type RawBox = [width: number, height: number, title: number, first: string, second: string];
-
-/** What a node looks like: two lines of text, the size while it is closed, the width of its title when open. */
+/** What a node looks like, as `LayoutBox` lists it. */
 export interface Box {
   width: number;
   height: number;
@@ -70,7 +14,7 @@ export interface Box {
 
 /** What is drawn of a module when it is open. */
 export interface Level {
-  grid: Grid;
+  grid: LayoutGrid;
   nodes: number[];
   boxes: Box[];
   tensors: string[];
@@ -79,7 +23,7 @@ export interface Level {
 
 export type ModuleRow = Omit<GraphModule, "trainable" | "order"> & { order: number | null };
 
-export interface GraphNode extends RawNode {
+export interface GraphNode extends Node {
   children: number[]; // in the order in which they ran
   depth: number;
   count: number; // nodes at and below it
@@ -99,7 +43,7 @@ export interface Model {
   traced: boolean; // edges are tensors; otherwise only the order is known
 }
 
-export function modelOf(raw: RawGraph): Model {
+export function modelOf(raw: DrawnGraph): Model {
   const layout = raw.layout ?? null;
   const nodes = layout ? insideOf(raw.nodes, layout) : raw.nodes;
   const model = tree(raw.name, nodes, firstOps(nodes));
@@ -110,19 +54,19 @@ export function modelOf(raw: RawGraph): Model {
 }
 
 /** Inputs and outputs are drawn inside the model: nearest to their use. */
-function insideOf(nodes: RawNode[], layout: RawLayout): RawNode[] {
+function insideOf(nodes: Node[], layout: GraphLayout): Node[] {
   const holders = new Map<number, number | null>();
   for (const levels of [layout.levels, layout.unfolded])
     for (const [holder, level] of Object.entries(levels)) for (const id of level.nodes) holders.set(id, holder === "" ? null : Number(holder));
   return nodes.map((node) => ({ ...node, parent: holders.get(node.id) ?? node.parent }));
 }
 
-function addLayout(model: Model, layout: RawLayout): void {
+function addLayout(model: Model, layout: GraphLayout): void {
   for (const [hidden, shown] of Object.entries(layout.stands_in)) model.standIn.set(Number(hidden), shown);
   for (const [id, repeat] of Object.entries(layout.repeats)) model.nodes.get(Number(id))!.repeat = repeat;
   model.first = layout.first;
   let ports = TOP;
-  const levelOf = (holder: number, raw: RawLevel): Level => {
+  const levelOf = (holder: number, raw: LayoutLevel): Level => {
     const named = new Map<number, number>();
     for (const port of raw.ports) {
       named.set(port.id, (ports -= 1));
@@ -145,12 +89,12 @@ function moduleOf(holder: string): number {
   return holder === "" ? TOP : Number(holder);
 }
 
-function boxOf([width, height, title, first, second]: RawBox): Box {
+function boxOf([width, height, title, first, second]: LayoutBox): Box {
   return { width, height, title, first, second };
 }
 
 /** Who is inside whom; children in the order of `starts`. */
-export function tree(name: string, raw: RawNode[], starts: Map<number, number>): Model {
+export function tree(name: string, raw: Node[], starts: Map<number, number>): Model {
   const nodes = new Map<number, GraphNode>(raw.map((n) => [n.id, { ...n, repeat: 1, children: [], depth: 0, count: 1 }]));
   const tops: number[] = [];
   const order = [...raw].sort((a, b) => (starts.get(a.id) ?? a.id) - (starts.get(b.id) ?? b.id));
@@ -176,7 +120,7 @@ export function tree(name: string, raw: RawNode[], starts: Map<number, number>):
 }
 
 /** When each node began: a module with the first op inside it. Inputs come first, the output last. */
-function firstOps(raw: RawNode[]): Map<number, number> {
+function firstOps(raw: Node[]): Map<number, number> {
   const parents = new Map(raw.map((n) => [n.id, n.parent]));
   const starts = new Map<number, number>();
   for (const node of raw) {
@@ -308,21 +252,17 @@ export function searched(model: Model, text: string, most = 60): GraphNode[] {
 
 // ---- the API's answer ----
 
-/** With the files that it holds as this page reads them. */
-export type GraphAnswer = Partial<Omit<Answered, "models" | "graphs" | "layouts">> & {
-  models?: (Omit<GraphModel, "modules"> & { modules: ModuleRow[] })[];
-  graphs?: RawGraph[];
-  layouts?: (RawLayout | null)[]; // of each graph
-};
+/** A file that a person has opened may be of an older Clew: any part of the answer may be absent. */
+export type GraphAnswer = Partial<Omit<Answered, "models">> & { models?: (Omit<GraphModel, "modules"> & { modules: ModuleRow[] })[] };
 
 export interface Choice {
   root: string;
-  graph: RawGraph | null;
+  graph: DrawnGraph | null;
   rows: ModuleRow[];
 }
 
 export function choicesOf(data: GraphAnswer): Choice[] {
-  const laid = (data.graphs ?? []).map((g, i): RawGraph => ({ ...g, layout: data.layouts?.[i] ?? null }));
+  const laid = (data.graphs ?? []).map((g, i): DrawnGraph => ({ ...g, layout: data.layouts?.[i] ?? null }));
   const graphs = new Map(laid.map((g) => [g.root ?? g.name, g]));
   const listed = (data.models ?? []).map((m) => ({ root: m.root, graph: graphs.get(m.root) ?? null, rows: m.modules ?? [] }));
   const known = new Set(listed.map((c) => c.root));

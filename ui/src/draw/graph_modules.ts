@@ -1,8 +1,9 @@
 // Without a recorded graph: the modules by their paths, in the order in which they ran.
-import { addColumns, type Model, type ModuleRow, type RawNode, tree } from "./graph_model";
+import type { Node } from "../answers";
+import { addColumns, type Model, type ModuleRow, tree } from "./graph_model";
 
 export function modelOfModules(name: string, rows: ModuleRow[]): Model {
-  const raw: RawNode[] = [];
+  const raw: Node[] = [];
   const ids = new Map<string, number>();
   const starts = new Map<number, number>();
   const add = (path: string): number => {
@@ -52,12 +53,12 @@ function addUp(model: Model): void {
 }
 
 /** Equal siblings in a row whose names are numbers are drawn as the first of them: of each other one, the first. */
-export function fold(raw: RawNode[]): Map<number, number> {
+export function fold(raw: Node[]): Map<number, number> {
   const standIn = new Map<number, number>();
-  const children = new Map<number | null, RawNode[]>();
+  const children = new Map<number | null, Node[]>();
   for (const node of raw) children.set(node.parent, [...(children.get(node.parent) ?? []), node]);
   const signs = new Map<number, string>();
-  const sign = (node: RawNode): string => {
+  const sign = (node: Node): string => {
     const known = signs.get(node.id);
     if (known !== undefined) return known;
     const below = (children.get(node.id) ?? []).map((child) => `${/^\d+$/.test(child.label) ? "#" : child.label}${sign(child)}`);
@@ -66,7 +67,7 @@ export function fold(raw: RawNode[]): Map<number, number> {
     return made;
   };
   for (const siblings of children.values()) {
-    let first: RawNode | null = null;
+    let first: Node | null = null;
     for (const node of siblings) {
       const numbered = /(^|\.)\d+$/.test(node.label) && (children.get(node.id)?.length ?? 0) > 0;
       const stem = node.label.replace(/\d+$/, "");

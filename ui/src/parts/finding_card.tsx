@@ -60,7 +60,7 @@ function Head({ finding }: { finding: Finding }) {
     <p class="finding-head">
       <Mark severity={finding.severity} word /> <b class="mono">{finding.check}</b>
       <span class="faint mono">{finding.id}</span>
-      <span class="soft" title="certain: seen directly; likely: measured; possible: one of several explanations">
+      <span class="soft" title="certain: observed directly; likely: measured; possible: one of several explanations">
         {finding.confidence}
       </span>
       {!!finding.step && (

@@ -24,7 +24,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 export function Failed({ error, retry }: { error: ApiError | Error; retry?: () => void }) {
   return (
     <div class="state failed" role="alert">
-      <h3>This could not be loaded</h3>
+      <h3>Loading failed</h3>
       <p>{error.message}</p>
       {retry && (
         <button type="button" onClick={retry}>

@@ -77,7 +77,7 @@ function Reading({ stack, at, index }: { stack: Stack; at: TipAt; index: number 
             <dd class="num">{withUnit(p.values[index], "s")}</dd>
           </>
         ))}
-        <dt>together</dt>
+        <dt>total</dt>
         <dd class="num">{withUnit(stack.total[index], "s")}</dd>
       </dl>
     </Tip>

@@ -57,7 +57,7 @@ function Side({ data, version }: { data: Compared; version: number }) {
       {kept < data.runs.length && (
         <div class="notice">
           <span>
-            {kept} of {plural(data.runs.length, "run")} within the ranges chosen
+            {kept} of {plural(data.runs.length, "run")} in the selected ranges
           </span>
           <button type="button" onClick={() => setBrushes({})}>
             All runs

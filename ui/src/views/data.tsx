@@ -1,7 +1,7 @@
 // What the model was fed: loaders, labels, batches and samples, as far as the run recorded them.
 import { useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
-import type { DataAnswer } from "../answers";
+import type { BatchRow, DataAnswer, LabelsFact, LoaderFact, SampleRow, TensorNote } from "../answers";
 import { safeImage } from "../draw/images";
 import { digits, plural, shapeText, withUnit } from "../format";
 import { Wave } from "../parts/exhibits";
@@ -10,71 +10,8 @@ import { hrefTo } from "../state";
 import type { ViewProps } from "../types";
 import "./views.css";
 
-interface Loader {
-  index?: number;
-  file?: string | null;
-  line?: number | null;
-  batch_size?: number | null;
-  num_workers?: number | null;
-  shuffle?: boolean | null;
-  sampler?: string | null;
-  dataset?: string | null;
-  length?: number | null;
-  drop_last?: boolean | null;
-  names?: string[];
-}
-
-interface Labels {
-  kind?: string;
-  file?: string | null;
-  line?: number | null;
-  counts?: [number, number, number][];
-}
-
-interface TensorNote {
-  name?: string;
-  shape?: number[];
-  dtype?: string;
-  min?: number | null;
-  max?: number | null;
-  mean?: number | null;
-  std?: number | null;
-  values?: unknown[];
-}
-
-interface Batch {
-  step?: number;
-  phase?: string;
-  loader?: number;
-  name?: string;
-  source?: string;
-  inputs?: TensorNote[];
-  targets?: TensorNote[];
-}
-
-export interface Sample {
-  id?: string;
-  step?: number;
-  phase?: string;
-  label?: unknown;
-  prediction?: unknown;
-  loss?: number | null;
-  kind?: string;
-  loader?: string;
-  source?: string;
-  about?: string;
-  shape?: number[];
-  image?: string;
-  text?: string;
-  values?: number[];
-}
-
-/** With the files and facts that it holds as this view reads them. */
-type Answer = Partial<Omit<DataAnswer, "files" | "loaders" | "labels">> & {
-  files?: { name: string; content: { batches?: Batch[]; samples?: Sample[] } }[];
-  loaders?: Loader[];
-  labels?: Labels[];
-};
+/** A file may be of an older Clew: any part of the answer may be absent. */
+type Answer = Partial<DataAnswer>;
 
 export function DataView({ id, version }: ViewProps) {
   const answer = useApi<Answer>(ofRun(id, "data"), {}, version);
@@ -121,7 +58,7 @@ function Everything({ id, data }: { id: string; data: Answer }) {
 
 const yesNo = (value: boolean | null | undefined) => (value === null || value === undefined ? "unknown" : value ? "yes" : "no");
 
-function LoaderCard({ loader }: { loader: Loader }) {
+function LoaderCard({ loader }: { loader: LoaderFact }) {
   const facts: [string, string][] = [
     ["dataset", `${loader.dataset ?? "unknown"}${loader.length ? `, ${plural(loader.length, "sample")}` : ""}`],
     ["batch size", loader.batch_size ? plural(loader.batch_size, "sample") : "unknown"],
@@ -152,7 +89,7 @@ function LoaderCard({ loader }: { loader: Loader }) {
 
 const MOST_CLASSES = 30;
 
-function LabelCard({ labels }: { labels: Labels }) {
+function LabelCard({ labels }: { labels: LabelsFact }) {
   const [all, setAll] = useState(false);
   const counts = labels.counts ?? [];
   const most = Math.max(...counts.map(([, n]) => n), 1);
@@ -208,7 +145,7 @@ function tensorText(t: TensorNote): string {
   return `${shape} ${t.dtype ?? ""}${range}${values}`;
 }
 
-function Batches({ batches }: { batches: Batch[] }) {
+function Batches({ batches }: { batches: BatchRow[] }) {
   return (
     <section class="panel">
       <header>
@@ -221,7 +158,7 @@ function Batches({ batches }: { batches: Batch[] }) {
             <tr>
               <th class="right">step</th>
               <th>phase</th>
-              <th>seen at</th>
+              <th>source</th>
               <th>inputs</th>
               <th>targets</th>
             </tr>
@@ -243,10 +180,10 @@ function Batches({ batches }: { batches: Batch[] }) {
   );
 }
 
-function Samples({ samples }: { samples: Sample[] }) {
+function Samples({ samples }: { samples: SampleRow[] }) {
   const [wrong, setWrong] = useState(false);
   const [most, setMost] = useState(60);
-  const isWrong = (s: Sample) => s.prediction !== undefined && s.label !== undefined && s.prediction !== s.label;
+  const isWrong = (s: SampleRow) => s.prediction !== undefined && s.label !== undefined && s.prediction !== s.label;
   const shown = wrong ? samples.filter(isWrong) : samples;
   return (
     <section class="panel">
@@ -281,7 +218,7 @@ const SOURCES: Record<string, string> = {
   model: "as the model gets it",
 };
 
-function SampleCard({ sample, wrong }: { sample: Sample; wrong: boolean }) {
+function SampleCard({ sample, wrong }: { sample: SampleRow; wrong: boolean }) {
   const image = safeImage(sample.image);
   return (
     <div class={wrong ? "sample wrong" : "sample"} title={sample.about}>

@@ -1,8 +1,9 @@
 // A flame graph of time or memory: click to zoom in, the bars above lead back out.
 import type { ComponentChildren } from "preact";
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
+import type { FlameFrame } from "../answers";
 import { Canvas, fitted, pointOn } from "../draw/canvas";
-import { type Bar, bars, beside, type Frame, frameAt, hueOf, samePath, selfOf, type Way } from "../draw/flame";
+import { type Bar, bars, beside, frameAt, hueOf, samePath, selfOf, type Way } from "../draw/flame";
 import { plural, withUnit } from "../format";
 import { useKeys } from "../keys";
 import { Tip, type TipAt } from "../parts/tip";
@@ -13,7 +14,7 @@ interface Props {
   name: string;
   title: string;
   note: string;
-  root: Frame;
+  root: FlameFrame;
   unit: string;
   id: string | null; // of the run whose graph has the frames' modules
   tabs?: ComponentChildren; // beside the title: which flame is shown
@@ -104,7 +105,7 @@ export function Flame({ name, title, note, root, unit, id, tabs }: Props) {
             if (bar) zoomTo(bar.path);
           }}
         />
-        <p class="hint">Click a frame or press Enter to zoom in, Esc to zoom out; the arrow keys move between frames. The width is the share; what a frame called is below it.</p>
+        <p class="hint">Click a frame or press Enter to zoom in, Esc to zoom out; the arrow keys move between frames. Width is the share; a frame's calls are below it.</p>
       </div>
       {over && <FrameTip at={over.at} frame={over.bar.frame} of={root.value} unit={unit} />}
     </section>
@@ -112,17 +113,17 @@ export function Flame({ name, title, note, root, unit, id, tabs }: Props) {
 }
 
 /** The frame that is zoomed to, or that the arrow keys have led to. */
-function Said({ frame, of, unit, id }: { frame: Frame; of: number; unit: string; id: string | null }) {
+function Said({ frame, of, unit, id }: { frame: FlameFrame; of: number; unit: string; id: string | null }) {
   return (
     <p class="says" aria-live="polite">
-      <b>{frame.name}</b> <span class="num">{withUnit(frame.value, unit)}</span>, <span class="num">{withUnit(of ? frame.value / of : 0, "share")}</span> of all, itself{" "}
-      <span class="num">{withUnit(selfOf(frame), unit)}</span> <Where frame={frame} />{" "}
+      <b>{frame.name}</b> <span class="num">{withUnit(frame.value, unit)}</span>, <span class="num">{withUnit(of ? frame.value / of : 0, "share")}</span> of the total,{" "}
+      <span class="num">{withUnit(selfOf(frame), unit)}</span> in the frame itself <Where frame={frame} />{" "}
       {frame.module && id !== null && <a href={hrefTo(id, "graph", { module: frame.module })}>in the graph</a>}
     </p>
   );
 }
 
-function FrameTip({ at, frame, of, unit }: { at: TipAt; frame: Frame; of: number; unit: string }) {
+function FrameTip({ at, frame, of, unit }: { at: TipAt; frame: FlameFrame; of: number; unit: string }) {
   return (
     <Tip at={at}>
       <b>{frame.name}</b>
@@ -139,7 +140,7 @@ function FrameTip({ at, frame, of, unit }: { at: TipAt; frame: Frame; of: number
   );
 }
 
-function Where({ frame }: { frame: Frame }) {
+function Where({ frame }: { frame: FlameFrame }) {
   if (!frame.file) return null;
   return <span class="where">{typeof frame.line === "number" ? `${frame.file}:${frame.line}` : frame.file}</span>;
 }

@@ -226,7 +226,7 @@ function GraphTip({ at, under, node }: { at: TipAt; under: Under; node: GraphNod
       <b>{node.path || node.label}</b> <span class="soft">{node.type}</span>
       {under.box?.second && <div>{under.box.second}</div>}
       {node.saved ? <div>{withUnit(node.saved, "B")} kept for backward</div> : null}
-      {node.feeds_result === false && <div>does not feed the result</div>}
+      {node.feeds_result === false && <div>its result is not used</div>}
       {node.file && (
         <div class="where">
           {node.file}:{node.line}

@@ -67,7 +67,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
             {node.flops ? <Fact name="FLOPs" value={withUnit(node.flops, "FLOPs")} /> : null}
             {node.saved ? <Fact name="kept for backward" value={withUnit(node.saved, "B")} /> : null}
             {time !== null ? <Fact name="time" value={withUnit(time, "s")} /> : null}
-            {node.feeds_result === false && <Fact name="result" value="does not depend on it" />}
+            {node.feeds_result === false && <Fact name="result" value="not used" />}
             {node.file && (
               <>
                 <dt>line</dt>

@@ -5,7 +5,7 @@ import type { RunDetail } from "../types";
 
 export function RunFacts({ run }: { run: RunDetail }) {
   const row = run.run;
-  const git = run.git && `${run.git.commit.slice(0, 10)}${run.git.branch ? ` on ${run.git.branch}` : ""}${run.git.dirty ? ", with changes" : ""}`;
+  const git = run.git && `${run.git.commit.slice(0, 10)}${run.git.branch ? ` on ${run.git.branch}` : ""}${run.git.dirty ? ", with uncommitted changes" : ""}`;
   const settings = Object.entries(row.hparams ?? {});
   return (
     <section class="card run-facts stack" aria-label="About the run">

@@ -15,11 +15,11 @@ const SEVERITY = { error: 3, warning: 2, advice: 1 } as const;
 export const COLUMNS: Column[] = [
   { name: "name", title: "Run", value: (run) => run.name || run.script || run.id },
   { name: "state", title: "State", value: (run) => run.state },
-  { name: "cause", title: "What is wrong", falling: true, value: (run) => (run.worst ? SEVERITY[run.worst] : run.verdict === "ready" ? 0 : null) },
+  { name: "cause", title: "Problem", falling: true, value: (run) => (run.worst ? SEVERITY[run.worst] : run.verdict === "ready" ? 0 : null) },
   { name: "steps", title: "Steps", class: "right", falling: true, value: (run) => run.steps },
   { name: "loss", title: "Last loss", class: "right", value: (run) => run.last_loss },
   { name: "metric", title: "Metrics", class: "right wide-only", falling: true, value: (run) => Object.values(run.metrics ?? {})[0] ?? null },
-  { name: "duration", title: "Took", class: "right wide-only", falling: true, value: (run) => run.duration },
+  { name: "duration", title: "Duration", class: "right wide-only", falling: true, value: (run) => run.duration },
   { name: "started", title: "Started", class: "wide-only", falling: true, value: (run) => run.started },
 ];
 

@@ -1,6 +1,7 @@
 // A file that shows one graph, or the flames of one profile, and no runs.
 import { useMemo } from "preact/hooks";
-import { modelOf, type RawGraph, type Sight } from "../draw/graph_model";
+import type { DrawnGraph, SingleFile } from "../answers";
+import { modelOf, type Sight } from "../draw/graph_model";
 import type { By } from "../draw/graph_sight";
 import { readProfile } from "../draw/profile";
 import { Frame } from "../parts/frame";
@@ -9,15 +10,15 @@ import { Flames } from "./flames";
 import { GraphField } from "./graph_field";
 import "./views.css";
 
-export function SinglePage({ page, data }: { page: PageInfo; data: Record<string, unknown> }) {
+export function SinglePage({ page, graph, profile }: SingleFile) {
   return (
     <Frame alone crumb={<h1>{page.title}</h1>}>
-      {page.shows === "graph" ? <OnlyGraph page={page} raw={data["graph"] as RawGraph} /> : <OnlyFlames page={page} raw={data["profile"]} />}
+      {page.shows === "graph" ? <OnlyGraph page={page} raw={graph!} /> : <OnlyFlames page={page} raw={profile} />}
     </Frame>
   );
 }
 
-function OnlyGraph({ page, raw }: { page: PageInfo; raw: RawGraph }) {
+function OnlyGraph({ page, raw }: { page: PageInfo; raw: DrawnGraph }) {
   const model = useMemo(() => modelOf(raw), [raw]);
   const first: Sight = useMemo(() => ({ open: new Set(model.first), unfolded: new Set() }), [model]);
   return <GraphField model={model} colour={page.colour as By} first={first} />;

@@ -62,13 +62,10 @@ function sentence(run: RunDetail): string {
   const findings = run.verdict?.findings;
   if (!findings) return run.verdict_state === "failed" ? "The checks failed on this run" : run.verdict_state === "none" ? "Nothing to check" : "Checking…";
   const groups = groupsOf(findings);
-  if (groups.length === 0) return run.verdict!.run.idle ? "Nothing to check" : "Nothing wrong was found";
+  if (groups.length === 0) return run.verdict!.run.idle ? "Nothing to check" : "No problems found";
   const many = (severity: string) => groups.filter(({ root }) => findings[root]!.severity === severity).length;
-  const [wrong, doubtful] = [many("error"), many("warning")];
-  const sure = wrong === 1 ? "One thing is wrong" : `${whole(wrong)} things are wrong`;
-  const likely = doubtful === 1 ? "one thing looks wrong" : `${whole(doubtful)} things look wrong`;
-  if (wrong) return doubtful ? `${sure}, ${likely}` : sure;
-  return doubtful ? likely.charAt(0).toUpperCase() + likely.slice(1) : "Nothing wrong was found, but there is advice";
+  const counts = [many("error") && plural(many("error"), "problem"), many("warning") && plural(many("warning"), "possible problem")];
+  return counts.filter(Boolean).join(" and ") || "No problems found, but there is advice";
 }
 
 function Judgement({ id, run, version }: ViewProps) {
@@ -201,7 +198,7 @@ function Damage({ run }: { run: RunDetail }) {
   return (
     <section class="card damage">
       <h3>
-        <b>Not everything could be recorded or read</b>
+        <b>Some data could not be recorded or read</b>
       </h3>
       <ul>
         {lines.map((line) => (

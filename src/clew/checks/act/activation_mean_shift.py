@@ -23,12 +23,12 @@ convolution layers are checked, not functions such as sigmoid, whose outputs are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.layer_pairs import hidden_layers, scale_severity
+from clew.checks.evidence.layer_pairs import NoProgress, hidden_layers
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import TRAINING
@@ -55,6 +55,7 @@ class ActivationMeanShift(Check):
     shift: float = 10.0  # mean over standard deviation of a layer's outputs; below 1 is healthy
     window: int = 20  # the last sampled steps
     sustained: float = 0.9  # share of the window that must be bad
+    no_progress: NoProgress = field(default_factory=NoProgress)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         spread = {s.site: s for s in hidden_layers(run, signals.ACTIVATION.std)}
@@ -64,7 +65,7 @@ class ActivationMeanShift(Check):
             if shifts is not None:
                 size = shifts.last(self.window).median
                 yield self.finding(
-                    scale_severity(run),
+                    self.no_progress.severity(run),
                     message=f"the outputs of {run.name(means.site)} have a mean of "
                     f"{means.last(1).median:.3g}, {size:.0f} times their standard deviation",
                     fix="nn.init.zeros_(layer.bias), weights centred on zero, or nn.BatchNorm1d() after it",

@@ -24,10 +24,10 @@ units needs large outputs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.layer_pairs import hidden_layers, scale_severity
+from clew.checks.evidence.layer_pairs import NoProgress, hidden_layers
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import TRAINING
@@ -59,12 +59,13 @@ class ActivationScaleOff(Check):
     large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is normal
     window: int = 20  # the last sampled steps
     sustained: float = 0.9  # share of the window that must be bad
+    no_progress: NoProgress = field(default_factory=NoProgress)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for series in filter(self._large, hidden_layers(run, signals.ACTIVATION.std)):
             std = series.last(self.window).median
             yield self.finding(
-                scale_severity(run),
+                self.no_progress.severity(run),
                 message=f"the outputs of {run.name(series.site)} have a standard deviation of "
                 f"{std:.3g}; about 1 is normal",
                 fix="x.mean(1) instead of x.sum(1), a division by sqrt(width), or nn.LayerNorm before it",

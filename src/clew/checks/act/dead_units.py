@@ -85,7 +85,7 @@ class DeadUnits(Check):
             site=site,
             step=series.onset(series.values > self.dead_fraction, self.sustained),
             evidence=series.evidence(
-                f"share of silent units, {share:.0%} over the last {self.window} samples"
+                f"share of silent units, {share:.0%} over the last {self.window} sampled steps"
             ),
         )
 

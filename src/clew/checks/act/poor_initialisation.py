@@ -142,6 +142,7 @@ class PoorInitialisation(Check):
         any_of(ParametersFact, PoorInitialisationFact),
         any_of(signals.WEIGHT.norm, PoorInitialisationFact),
     )
+    on_one_forward = True
 
     groups = ("layer-faults",)
     caused_by = ("unnormalised-input", "pretrained-preprocessing-mismatch")
@@ -165,11 +166,11 @@ class PoorInitialisation(Check):
         alike = [layer for layer in found.layers if layer.alike]
         worst = alike[0] if alike else max(found.layers, key=lambda layer: abs(_log(layer.gain)))
         path = worst.module
-        what = "the same for every unit" if alike else f"{worst.gain:.2g} times the usual size"
+        what = "the same for every unit" if alike else f"{worst.gain:.2g} times the usual magnitude"
         yield self.finding(
             Severity.WARNING,
             message=f"the initial weights of {path or 'the model'} are {what}: on a snapshot, "
-            f"{found.steps} steps end at a loss of {median(ends):.3g}; from default initial weights "
+            f"{found.steps} steps end at a loss of {median(ends):.3g}, and from default initial weights "
             f"at {median(fresh):.3g}",
             fix=f"nn.init.kaiming_normal_(model.{path}.weight)"
             if path
@@ -239,8 +240,8 @@ class PoorInitialisation(Check):
         path = worst.site.module
         return self.finding(
             Severity.WARNING,
-            message=f"the initial weights of {run.name(worst.site)} are {what}: {rms:.2g}, where {usual:.2g} "
-            f"is usual for a fan-in of {worst.fan_in}",
+            message=f"the initial weights of {run.name(worst.site)} are {what}; the weights' root mean "
+            f"square is {rms:.2g}, where {usual:.2g} is usual for a fan-in of {worst.fan_in}",
             fix=f"nn.init.kaiming_normal_(model.{path}.{worst.site.param})",
             site=worst.site,
             step=0,

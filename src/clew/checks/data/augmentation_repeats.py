@@ -69,7 +69,7 @@ class AugmentationRepeats(Check):
                         "and augment on every access",
                         site=loader.site,
                         step=int(later.steps[0]),
-                        evidence=later.evidence("share of the batch that is bit-identical to an earlier one"),
+                        evidence=later.evidence("share of samples that are bit-identical to earlier ones"),
                     )
                     return
 

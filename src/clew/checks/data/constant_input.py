@@ -122,6 +122,7 @@ class ConstantInput(Check):
         if constant is None or distinct is None or features is None or batch < self.batch:
             return None
         counts = run.at_site(signals.SAMPLE_COUNT, site)
+        # One distinct sample in each batch; the share of it was rounded.
         alike = counts is not None and bool((distinct.values * counts.values <= 1.01).all())
         same_value = _spread(run, site)
         if same_value is not None and alike:

@@ -94,7 +94,7 @@ class ConstantTarget(Check):
                 value = said.counts[0].what if said is not None and one_class else f"{field.low:.6g}"
                 yield self.finding(
                     Severity.ERROR if used else Severity.ADVICE,
-                    message=f"every label of {survey.split} is {value}: there is nothing to learn but that",
+                    message=f"every label of {survey.split} is {value}: there is nothing else to learn",
                     fix="print(y.unique(return_counts=True))  # over the whole dataset; then fix the labels",
                     site=place_of(survey),
                     step=0,
@@ -119,7 +119,7 @@ class ConstantTarget(Check):
     def _finding(self, run: RunView, site: Site, low: Series, value: float) -> Finding:
         return self.finding(
             Severity.ERROR,
-            message=f"every target of {site.op} is {value:.6g}: there is nothing to learn but that",
+            message=f"every target of {site.op} is {value:.6g}: there is nothing else to learn",
             fix="print(y.unique(return_counts=True))  # over the whole training set; then fix the labels",
             site=site,
             step=int(low.steps[0]),

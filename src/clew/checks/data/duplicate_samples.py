@@ -51,6 +51,7 @@ class DuplicateSamples(Check):
     many: float = 0.05  # share of all samples; with more, the loss gives the copies too much weight
     same: float = 0.9  # share of all samples; with more, the input is constant, which is another fault
     windows: float = 0.5  # share of near copies next to each other; with more, they are probably intended
+    natural: float = 100.0  # copies over those that chance would make; with fewer, samples repeat by nature
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = surveys(run)
@@ -62,7 +63,7 @@ class DuplicateSamples(Check):
                 yield self._near(survey, where)
 
     def _counts(self, copies: Duplicates, survey: DatasetSurvey) -> bool:
-        if copies.meant or by_nature(copies) or copies.copies < self.copies:
+        if copies.meant or by_nature(copies, self.natural) or copies.copies < self.copies:
             return False
         return copies.share >= self.share and copies.copies < self.same * max(survey.looked - 1, 1)
 

@@ -76,16 +76,19 @@ def _words(outlier: Outlier, many: int) -> str:
     column = "" if outlier.feature is None else f" in column {outlier.feature}"
     if outlier.why == "scale":
         return (
-            f"{are} on a different scale: root mean square {value}, the median is {usual}, the farthest "
-            f"of the others {rest}"
+            f"{are} on a different scale: root mean square {value}, the median is {usual}, the most "
+            f"extreme of the other samples {rest}"
         )
     if outlier.why == "length":
-        return f"{are} of unusual length: {value}, the median is {usual}, the longest of the others {rest}"
+        return (
+            f"{are} of unusual length: {value}, the median is {usual}, the most extreme of the other "
+            f"samples {rest}"
+        )
     if outlier.why == "blank":
         return f"{are} blank: all values are the same"
     if outlier.why == "empty":
         return f"{are} empty"
     return (
         f"{'contains' if many == 1 else 'contain'} an extreme value{column}: {value}; the median is {usual}, "
-        f"the next farthest {rest}"
+        f"the most extreme of the other samples {rest}"
     )

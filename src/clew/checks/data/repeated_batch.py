@@ -70,7 +70,7 @@ class RepeatedBatch(Check):
         of = f"the loader has {loader.length} samples"
         return self.finding(
             Severity.WARNING if every_step else Severity.ADVICE,
-            message=f"all {len(hashes)} sampled batches are identical, while {of}",
+            message=f"all {len(hashes)} sampled batches are identical, although {of}",
             fix=_fix(loader),
             site=loader.site,
             step=int(hashes.steps[0]),

@@ -85,6 +85,7 @@ class TrainValLeakage(Check):
     seen: int = 8  # samples that training has seen; fewer may be accidents
     whole: float = 0.9  # share from which on it is the training data itself, which may be intended
     copies: float = 0.01  # share of copies within a training batch; with more, samples repeat by nature
+    natural: float = 100.0  # copies in `clew data` over those that chance would make; the same with fewer
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))
@@ -104,7 +105,11 @@ class TrainValLeakage(Check):
     def _surveyed(self, run: RunView) -> Iterator[Finding]:
         for pair in between(run):
             known = pair.exact.copies if not pair.same_dataset else pair.shared
-            exact = pair.exact.share >= self.share and known >= self.seen and not by_nature(pair.exact)
+            exact = (
+                pair.exact.share >= self.share
+                and known >= self.seen
+                and not by_nature(pair.exact, self.natural)
+            )
             if says_training((pair.second,)):
                 continue
             if pair.same_dataset or (exact and pair.exact.share >= self.whole):
@@ -121,7 +126,7 @@ class TrainValLeakage(Check):
     def _pair(self, pair: Between, known: int, also: str, about: str) -> Finding:
         copies = pair.near if about == "near" else pair.exact
         are = "are nearly the same as samples of" if about == "near" else "are also in"
-        told = listed([f"{p.second} is {p.first}" for p in copies.pairs], 6)
+        told = listed([f"{p.second} ({p.first})" for p in copies.pairs], 6)
         return self.finding(
             Severity.WARNING,
             message=f"{known:,} samples of {pair.second} {are} {pair.first}{also}",
@@ -133,7 +138,7 @@ class TrainValLeakage(Check):
             evidence=[
                 Evidence(
                     f"{copies.compared:,} samples of {pair.second} were compared with {pair.coverage:.0%} of "
-                    f"{pair.first}" + (f"; {told}" if told else "")
+                    f"{pair.first}" + (f"; by index, in brackets there: {told}" if told else "")
                 )
             ],
             confidence="likely" if about == "near" else "certain",

@@ -179,9 +179,9 @@ def _scale_of(field: FieldSurvey) -> InputScale:
 
 
 def _fix(scale: InputScale, uneven: float) -> str:
-    if scale.spread >= uneven / 10:
+    if scale.spread >= uneven / 10:  # no fault yet, but then one scale does not fit all features
         return "x = (x - x_train.mean(0)) / x_train.std(0)  # feature by feature, from the training data"
-    if scale.low >= 0 and 128 < scale.high <= 255:
+    if scale.low >= 0 and 128 < scale.high <= 255:  # what 8-bit images look like
         return "x = x / 255  # pixel values; then subtract the mean and divide by the standard deviation"
     if scale.std == 0:
         return f"x = x / {scale.largest:.4g}"

@@ -72,8 +72,9 @@ class UnnormalisedTarget(Check):
         spread = std.median if std is not None else float("nan")
         return self.finding(
             Severity.ADVICE if self._has_learned(run, site, spread) else Severity.WARNING,
-            message=f"the regression targets are about {target:.3g} in size (mean {means.median:.4g}, "
-            f"standard deviation {spread:.3g}) while predictions start at {prediction:.2g}",
+            message=f"the regression targets have a magnitude of about {target:.3g} (mean "
+            f"{means.median:.4g}, standard deviation {spread:.3g}), while predictions "
+            f"start at {prediction:.2g}",
             fix=f"y = (y - {means.median:.4g}) / {spread:.4g}  # and back: prediction * {spread:.4g} + "
             f"{means.median:.4g}",
             site=site,

@@ -1,11 +1,10 @@
-"""Typed readings of a run that several checks share.
+"""What several checks read from a run: losses, loaders, layers.
 
-Enter at the file about the data that a check reads. May import: records, checks.
+Enter at the file about the data that a check reads. May import: records, checks.run_view, checks.series,
+checks.wording.
 
 - `chance_loss`: the loss of a model that knows only how often each target occurs
 - `data_feed`: the data that the models of a run got: loaders, evaluation sources, and labels
-- `diverged_loss`: losses that leave the level where they began: by divergence, in the first steps, or
-  when the rate jumps
 - `experiment_outcome`: results of an experiment, as several checks use them
 - `gradient_depth`: gradients of the weights along the depth of a model, relative to the weights
   themselves

@@ -102,12 +102,7 @@ def loss_facts(run: RunView, site: Site) -> Iterator[LossFact]:
 
 def is_weighted(run: RunView, site: Site) -> bool:
     """Whether the loss call weights classes or samples, or leaves that to the program's own code."""
-    for fact in loss_facts(run, site):
-        if fact.options.get("weight") is not None or fact.options.get("pos_weight") is not None:
-            return True
-        if fact.reduction == "none":
-            return True
-    return False
+    return any(fact.weighted or fact.reduction == "none" for fact in loss_facts(run, site))
 
 
 def says_validation(found: tuple[str, ...]) -> bool:

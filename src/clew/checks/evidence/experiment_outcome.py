@@ -7,7 +7,6 @@ import math
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import DONE
 from clew.records.finding import Evidence
-from clew.records.json_values import numbers, text
 from clew.records.site import Site
 
 
@@ -30,14 +29,7 @@ def curve(run: RunView, name: str, which: int = 0, words: str | None = None) -> 
     if which >= len(plots):
         return []
     plot = plots[which]
-    return [
-        Evidence(
-            words or text(plot.get("title")) or "loss",
-            values=numbers(plot.get("y")),
-            x=numbers(plot.get("x")),
-            x_label=text(plot.get("x_label")) or "step",
-        )
-    ]
+    return [Evidence(words or plot.title or "loss", values=plot.y, x=plot.x, x_label=plot.x_label or "step")]
 
 
 def named(run: RunView, site: Site) -> str:

@@ -16,9 +16,6 @@ from clew.records import signals
 from clew.records.signal_types import Signal
 from clew.records.site import Site
 
-LEAST_LAYERS = 3  # with fewer, there is no depth along which a gradient could shrink or grow
-PRESENT = 0.9  # share of the samples in which a layer must have a gradient to be compared
-
 
 @dataclass(frozen=True, eq=False)
 class DepthProfile:
@@ -58,18 +55,41 @@ def first_over_weight(run: RunView) -> float:
     return median(relative) if relative else float("nan")
 
 
-def profiles(run: RunView, cut: Callable[[Series], Series]) -> Iterator[DepthProfile]:
-    """A profile of each model that is deep enough, over the samples that `cut` keeps."""
-    by_root: dict[str, list[tuple[Site, Series, Series]]] = {}
-    for site, gradient in run.series(signals.GRADIENT.norm):
-        weight = run.of_parameter(signals.WEIGHT.norm, run.key(site)) if is_weight(run, site) else None
-        if weight is not None:
-            by_root.setdefault(run.key(site)[0], []).append((site, cut(gradient), cut(weight)))
-    for rows in by_root.values():
-        rows.sort(key=lambda row: (run.depth(row[0]), *_cell(row[0].param or "")))
-        profile = _profile(rows)
-        if profile:
-            yield profile
+@dataclass(frozen=True)
+class ComparableLayers:
+    """What the layers of a model must have for their gradients to be compared along its depth."""
+
+    least: int = 3  # layers; with fewer, there is no depth along which a gradient could shrink or grow
+    present: float = 0.9  # share of the sampled steps in which a layer must have a gradient
+
+    def profiles(self, run: RunView, cut: Callable[[Series], Series]) -> Iterator[DepthProfile]:
+        """A profile of each model that is deep enough, over the samples that `cut` keeps."""
+        by_root: dict[str, list[tuple[Site, Series, Series]]] = {}
+        for site, gradient in run.series(signals.GRADIENT.norm):
+            weight = run.of_parameter(signals.WEIGHT.norm, run.key(site)) if is_weight(run, site) else None
+            if weight is not None:
+                by_root.setdefault(run.key(site)[0], []).append((site, cut(gradient), cut(weight)))
+        for rows in by_root.values():
+            rows.sort(key=lambda row: (run.depth(row[0]), *_cell(row[0].param or "")))
+            profile = self._profile(rows)
+            if profile:
+                yield profile
+
+    def _profile(self, rows: Sequence[tuple[Site, Series, Series]]) -> DepthProfile | None:
+        rows = _sampled_together(rows)
+        if len(rows) < self.least or not len(rows[0][1]):
+            return None
+        gradients = np.stack([g.values for _, g, _ in rows]).astype(np.float64)
+        weights = np.stack([w.values for _, _, w in rows]).astype(np.float64)
+        known = np.isfinite(gradients) & np.isfinite(weights) & (gradients > 0) & (weights > 0)
+        # A gradient of exactly zero is a dead, frozen or skipped layer, or a zero-initialised branch.
+        layers = known.mean(axis=1) >= self.present
+        steps: BoolArray = known[layers].all(axis=0)
+        if layers.sum() < self.least or not steps.any():
+            return None
+        sites = tuple(site for (site, _, _), kept in zip(rows, layers, strict=True) if kept)
+        relative = gradients[layers][:, steps] / weights[layers][:, steps]
+        return DepthProfile(sites, rows[0][1].steps[steps], relative)
 
 
 def is_weight(run: RunView, site: Site) -> bool:
@@ -84,23 +104,6 @@ def _cell(param: str) -> tuple[int, str]:
     """Recurrent layers keep several cells in one module: weight_ih_l0, weight_ih_l1, …"""
     found = re.search(r"_l(\d+)", param)
     return (int(found[1]) if found else 0), param
-
-
-def _profile(rows: Sequence[tuple[Site, Series, Series]]) -> DepthProfile | None:
-    rows = _sampled_together(rows)
-    if len(rows) < LEAST_LAYERS or not len(rows[0][1]):
-        return None
-    gradients = np.stack([g.values for _, g, _ in rows]).astype(np.float64)
-    weights = np.stack([w.values for _, _, w in rows]).astype(np.float64)
-    known = np.isfinite(gradients) & np.isfinite(weights) & (gradients > 0) & (weights > 0)
-    # A gradient of exactly zero is a dead, frozen or skipped layer, or a zero-initialised branch.
-    layers = known.mean(axis=1) >= PRESENT
-    steps: BoolArray = known[layers].all(axis=0)
-    if layers.sum() < LEAST_LAYERS or not steps.any():
-        return None
-    sites = tuple(site for (site, _, _), kept in zip(rows, layers, strict=True) if kept)
-    relative = gradients[layers][:, steps] / weights[layers][:, steps]
-    return DepthProfile(sites, rows[0][1].steps[steps], relative)
 
 
 def _sampled_together(rows: Sequence[tuple[Site, Series, Series]]) -> list[tuple[Site, Series, Series]]:

@@ -45,7 +45,7 @@ class LabelOrder:
     @property
     def single_share(self) -> float:
         """Share of the batches that contain only one class."""
-        return self.top.share_above(0.999)
+        return self.top.share_above(0.999)  # exactly 1, but for rounding
 
     @property
     def runs(self) -> float:

@@ -9,14 +9,11 @@ from clew.checks.evidence.chance_loss import chance_level
 from clew.checks.evidence.loss_trend import only_loss, start_and_end
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.records.codec import read
-from clew.records.facts.model_facts import StructureFact
+from clew.records.facts.model_facts import DropoutRow, LayerPair, RemovedBias, StructureFact
 from clew.records.finding import Severity
 from clew.records.signal_types import Signal
 
 LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d")
-PROGRESS = 0.8  # share of its start, or of chance, that a loss falls below when training works
-STEPS = 40  # losses; fewer do not show whether training works
 
 
 def hidden_layers(run: RunView, signal: Signal) -> Iterator[Series]:
@@ -31,90 +28,53 @@ def hidden_layers(run: RunView, signal: Signal) -> Iterator[Series]:
     yield from (series for depth, root, series in found if depth != last[root])
 
 
-def no_progress(run: RunView) -> bool:
-    """Whether the loss is known to be about where it began, or no better than chance."""
-    loss = only_loss(run)
-    if loss is None or len(loss) < STEPS:
-        return False
-    start, end = start_and_end(loss)
-    level = chance_level(run)
-    return end >= PROGRESS * start or (level is not None and end >= PROGRESS * level)
-
-
 def normalises(run: RunView) -> bool:
+    """Whether any layer normalises: by definition, one whose class says so (`BatchNorm2d`, `RMSNorm`)."""
     return any("Norm" in layer.kind for model in run.models.values() for layer in model.layers)
 
 
-def scale_severity(run: RunView) -> Severity:
-    """Of outputs out of scale: advice where training makes progress all the same, or a layer normalises."""
-    return Severity.WARNING if no_progress(run) and not normalises(run) else Severity.ADVICE
-
-
 @dataclass(frozen=True)
-class LayerPair:
-    """Two affine layers: the second gets the output of the first, and no other layer does."""
+class NoProgress:
+    """A loss that is about where it began, or no better than chance."""
 
-    root: str = ""
-    first: str = ""
-    then: str = ""
-    kinds: tuple[str, ...] = ()
-    widths: tuple[int, ...] = ()  # into the first, between, out of the second
-    kernels: tuple[tuple[int, ...], ...] = ()
-    grouped: bool = False
-    through: tuple[str, ...] = ()  # dropout and batch normalisation in between
+    left: float = 0.8  # share of its start, or of the loss at chance; when training works, it falls below
+    losses: int = 40  # losses; fewer do not show whether training works
 
+    def is_in(self, run: RunView) -> bool:
+        """Whether it is known to be so."""
+        loss = only_loss(run)
+        if loss is None or len(loss) < self.losses:
+            return False
+        start, end = start_and_end(loss)
+        level = chance_level(run)
+        return end >= self.left * start or (level is not None and end >= self.left * level)
 
-@dataclass(frozen=True)
-class Dropout:
-    """A dropout, and what gets its output."""
-
-    root: str = ""
-    path: str = ""
-    p: float = 0.0
-    module: bool = False  # a layer; else a call of `F.dropout` in the forward of `path`
-    norm: str | None = None  # the batch normalisation that gets its output
-    loss: bool = False  # the loss gets its output
-    file: str | None = None  # of the call
-    line: int | None = None
+    def severity(self, run: RunView) -> Severity:
+        """Of outputs out of scale: advice where training makes progress all the same, or a layer
+        normalises."""
+        return Severity.WARNING if self.is_in(run) and not normalises(run) else Severity.ADVICE
 
 
-@dataclass(frozen=True)
-class Bias:
-    """A bias right before a normalisation that removes it."""
-
-    layer: str = ""
-    norm: str = ""
-
-
-@dataclass(frozen=True)
-class Squashing:
-    """A sigmoid or tanh, in these modules, whose output is the input of a layer."""
-
-    op: str = ""
-    modules: tuple[str, ...] = ()
-    into: str = ""
-
-
-def pairs(run: RunView) -> Iterator[LayerPair]:
+def pairs(run: RunView) -> Iterator[tuple[str, LayerPair]]:
+    """With the root that each belongs to, as everything below."""
     for fact in _newest(run):
-        yield from (read(LayerPair, {**row, "root": fact.root}) for row in fact.pairs)
+        yield from ((fact.root, pair) for pair in fact.pairs)
 
 
-def dropouts(run: RunView) -> Iterator[Dropout]:
+def dropouts(run: RunView) -> Iterator[tuple[str, DropoutRow]]:
     for fact in _newest(run):
-        yield from (read(Dropout, {**row, "root": fact.root}) for row in fact.dropouts)
+        yield from ((fact.root, dropout) for dropout in fact.dropouts)
 
 
-def biases(run: RunView) -> Iterator[tuple[str, str, str]]:
-    """Root, layer with a bias, and the normalisation behind it."""
+def biases(run: RunView) -> Iterator[tuple[str, RemovedBias]]:
     for fact in _newest(run):
-        yield from ((fact.root, bias.layer, bias.norm) for bias in (read(Bias, row) for row in fact.biases))
+        yield from ((fact.root, bias) for bias in fact.biases)
 
 
 def feeding(run: RunView) -> dict[tuple[str, str, str], str]:
     """The layers that get the output of a squashing function, by its root, module and op."""
-    found = ((fact.root, read(Squashing, row)) for fact in _newest(run) for row in fact.squashing)
-    return {(root, module, one.op): one.into for root, one in found for module in one.modules}
+    found = ((fact.root, row) for fact in _newest(run) for row in fact.squashing)
+    return {(root, module, row.op): row.into for root, row in found for module in row.modules}
 
 
 def _newest(run: RunView) -> Iterable[StructureFact]:

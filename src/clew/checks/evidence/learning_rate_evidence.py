@@ -33,7 +33,7 @@ def scale_free(run: RunView) -> bool:
 
 
 def weight_updates(run: RunView) -> list[Series]:
-    """The updates of each weight, divided by its size."""
+    """The updates of each weight, divided by its norm."""
     return [series for site, series in run.series(signals.UPDATE_RATIO) if is_weight(run, site)]
 
 
@@ -98,10 +98,7 @@ class RateTrial:
             f"{', '.join(f'{start - gain:.3g}' for gain in row.gains)} at {row.rate:.2g}"
             for row in (self.own, self.other)
         )
-        seeds = (
-            f"after {self.found.steps} steps from {start:.3g}, "
-            f"over {len(self.own.gains)} orders of the batches"
-        )
+        seeds = f"after {self.found.steps} steps from {start:.3g}, over {len(self.own.gains)} shuffles"
         return [*curve(run, name, 0), *curve(run, name, 1), Evidence(f"loss {seeds}: {own}; {other}")]
 
 
@@ -119,7 +116,7 @@ def rate_trial(found: ComparedRates | None, seeds: int) -> RateTrial | None:
 class LowerRateTrial:
     """What a trial must show for a lower rate to be the better one."""
 
-    seeds: int = 3  # orders of the batches in which the experiment must give the same result
+    seeds: int = 3  # shuffles of the batches with which the experiment must give the same result
     behind: float = 0.1  # share of the fall at a lower rate; sound rates gain several times as much
     fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
 
@@ -142,7 +139,7 @@ class LowerRateTrial:
 class HigherRateTrial:
     """What a trial must show for a much higher rate to be the better one."""
 
-    seeds: int = 3  # orders of the batches in which the experiment must give the same result
+    seeds: int = 3  # shuffles of the batches with which the experiment must give the same result
     share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
     factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
     moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
@@ -154,6 +151,7 @@ class HigherRateTrial:
     def shown(self, run: RunView) -> RateTrial | None:
         """The trial, if it shows that a higher rate is better."""
         trial = self.read(run)
+        # 0.99: a rate is a product, and not exactly the factor times another.
         if trial is None or trial.other.rate < 0.99 * self.factor * trial.own.rate or trial.bottomless:
             return None
         least = min(trial.other.gains)

@@ -27,7 +27,7 @@ def only_loss(run: RunView) -> Series | None:
 
 
 def start_and_end(loss: Series, start: int = 10, end: int = 20) -> tuple[float, float]:
-    """The median of the first and of the last losses."""
+    """The median of the first and of the last losses: where a loss began and ended, for all checks."""
     return loss.first(start).median, loss.last(end).median
 
 
@@ -38,7 +38,11 @@ def eval_loss(run: RunView) -> Series | None:
 
 
 def warming_up(run: RunView) -> bool:
-    """Whether the learning rate was still on its way up when the run ended."""
+    """Whether the learning rate was still on its way up when the run ended.
+
+    No thresholds, but what counts as a warm-up for all checks: it begins below half of the last rate, is at
+    its highest at the end, and still rises in the last fifth.
+    """
     for _, rate in run.series(signals.LR):
         values = rate.finite().values
         if len(values) < 2 or not values[-1] > 0:
@@ -72,6 +76,7 @@ def noise(values: FloatArray) -> float:
     """Standard deviation without the trend, from the differences of neighbours; robust to outliers."""
     if len(values) < 3:
         return 0.0
+    # Half of normal noise lies within 0.6745 standard deviations; a difference has twice the variance.
     return float(np.median(np.abs(np.diff(values))) / (0.6745 * math.sqrt(2)))
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
-from clew.records.codec import read
 from clew.records.facts.nan_facts import CulpritFact
 from clew.records.finding import Evidence
 from clew.records.plural import counted
@@ -18,25 +17,6 @@ from clew.records.site import Site
 
 SHOWN = 3  # elements that are named
 MOST_SAMPLES = 8
-
-
-@dataclass(frozen=True)
-class OperationInput:
-    """An input of the operation, as the fact describes it."""
-
-    name: str = "input"
-    dtype: str = "?"
-    shape: tuple[int, ...] | None = None
-    min: float | None = None
-    max: float | None = None
-    nonfinite: int = 0
-
-    def __str__(self) -> str:
-        shape = "?" if self.shape is None else ", ".join(map(str, self.shape))
-        told = f"{self.name}: {self.dtype} ({shape})"
-        if self.min is not None and self.max is not None:
-            told += f", from {self.min:.4g} to {self.max:.4g}"
-        return told + (f", {self.nonfinite} non-finite" if self.nonfinite else "")
 
 
 @dataclass(frozen=True)
@@ -98,7 +78,7 @@ class CulpritReading:
             more = f" and {counted(others, 'other element')}" if others > 0 else ""
             yield Evidence(f"{fact.elements_of or 'the result'} at {', '.join(elements[:SHOWN])}{more}")
         for row in fact.inputs[:4]:
-            yield Evidence(str(read(OperationInput, row)))
+            yield Evidence(str(row))
         for note in fact.notes:
             yield Evidence(note)
         if fact.code:

@@ -15,10 +15,31 @@ from clew.records.site import Site
 from clew.records.step_costs import FEWEST_TIMED, PartCost, Profile
 from clew.records.tried_changes import Attempt
 
-LITTLE = 1.05  # a smaller gain is lost in the noise and not worth a change
-MUCH = 1.3  # from here on a run wastes a quarter of its time or more
-SHORT = 2e-3  # seconds; a shorter wait for a batch is the overhead of a small example
-MOST = 0.95  # share of a step that can be saved: something always remains
+# Share of a step that can be saved: something always remains. No threshold: it only limits the gain that
+# is shown, to a factor of 20, so that rounding or a wrong time can't make it infinite or negative.
+MOST = 0.95
+
+
+@dataclass(frozen=True)
+class WorthwhileGain:
+    """From which gain on a change is worth it."""
+
+    least: float = 1.05  # times as fast; a smaller gain is lost in the noise and not worth a change
+    warning: float = 1.3  # the same, for a warning; above it, a run wastes a quarter of its time or more
+
+    def severity(self, gain: float) -> Severity | None:
+        """How serious it is to miss a gain; None: it is not worth a change."""
+        if not gain >= self.least:
+            return None
+        return Severity.WARNING if gain > self.warning else Severity.ADVICE
+
+    def attempts(self, run: RunView, name: str) -> Iterator[tuple[Attempt, float, Severity]]:
+        """The attempts with a change that helped by enough, with their gains."""
+        for attempt in attempts(run, name):
+            gain = gain_of(attempt.gain)
+            severity = self.severity(gain) if helped(attempt) else None
+            if severity is not None:
+                yield attempt, gain, severity
 
 
 @dataclass(frozen=True)
@@ -65,13 +86,6 @@ def gain_of(share: float) -> float:
     return 1 / (1 - min(max(share, 0.0), MOST))
 
 
-def worth(gain: float) -> Severity | None:
-    """How serious it is to miss a gain; None: it is not worth a change."""
-    if not gain >= LITTLE:
-        return None
-    return Severity.WARNING if gain > MUCH else Severity.ADVICE
-
-
 def expected(gain: float, why: str, *, measured: bool = False) -> Evidence:
     """`expected gain 1.8x: 41 of 92 ms per step wait for data`"""
     return Evidence(f"{'measured' if measured else 'expected'} gain {times(gain)}: {why}", values=(gain,))
@@ -95,8 +109,8 @@ def duration(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """`84 MB`, `1.2 GB`"""
-    for unit, width in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    """`84 MiB`, `1.2 GiB`: in powers of 1024, as in the tables"""
+    for unit, width in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= 0.9995 * width:
             return f"{count / width:.3g} {unit}"
     return f"{count:.0f} B"
@@ -141,19 +155,10 @@ def helped(attempt: Attempt) -> bool:
     return attempt.tried and attempt.clear and attempt.gain > 0 and attempt.same is not False
 
 
-def worthwhile(run: RunView, name: str) -> Iterator[tuple[Attempt, float, Severity]]:
-    """The attempts with a change that helped by enough, with their gains."""
-    for attempt in attempts(run, name):
-        gain = gain_of(attempt.gain)
-        severity = worth(gain) if helped(attempt) else None
-        if severity is not None:
-            yield attempt, gain, severity
-
-
 def why_not_tried(run: RunView, name: str) -> str | None:
     """Why `clew profile --try` has no result for a change; None if it has one."""
     tried = attempts(run, name)
-    return (tried[0].reason or None) if tried else "not tried: clew profile --try"
+    return (tried[0].reason or None) if tried else "not measured; run clew profile --try"
 
 
 def tried(attempt: Attempt) -> Evidence:

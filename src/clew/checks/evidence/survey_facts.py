@@ -11,8 +11,6 @@ from clew.records.facts.document_facts import BetweenFact, SurveyFact
 from clew.records.finding import Evidence, Exhibit
 from clew.records.site import Site
 
-NATURAL = 100  # times as many copies as chance would make are still nothing to report
-
 
 def surveys(run: RunView) -> list[DatasetSurvey]:
     """The newest survey of every split."""
@@ -55,7 +53,7 @@ def looked(survey: DatasetSurvey) -> Evidence:
 
 
 def exhibits(found: DatasetSurvey | Between, *about: str) -> list[Exhibit]:
-    return [Exhibit.from_json(dict(e)) for e in found.exhibits if e.get("about") in about]
+    return [e.exhibit for e in found.exhibits if e.about in about]
 
 
 def by_index(indices: Iterable[int], most: int = 6) -> str:
@@ -63,9 +61,12 @@ def by_index(indices: Iterable[int], most: int = 6) -> str:
     return listed([str(n) for n in indices], most)
 
 
-def by_nature(copies: Duplicates) -> bool:
-    """Whether the data has so few different values that samples must repeat."""
-    return copies.natural * NATURAL >= max(copies.copies, 1)
+def by_nature(copies: Duplicates, factor: float) -> bool:
+    """Whether the data has so few different values that samples must repeat.
+
+    So it is if there are at most `factor` times as many copies as chance would make.
+    """
+    return copies.natural * factor >= max(copies.copies, 1)
 
 
 def called(found: DatasetSurvey, all_of_them: Sequence[DatasetSurvey]) -> str:

@@ -1,4 +1,5 @@
 """Checks of experiments, ids EXP001 and up: one file each, and nothing else.
 
-The catalogue finds them here. May import: records, checks.base, checks.evidence.
+The catalogue finds them here. May import: records, checks.base, checks.evidence, checks.needs,
+checks.run_view, checks.series, checks.trainings, checks.wording.
 """

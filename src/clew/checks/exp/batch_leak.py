@@ -67,8 +67,8 @@ class BatchLeak(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"with sample {found.row} unchanged and all others replaced, its output changes by "
-                    f"{found.effect:.2g} of what replacing the sample itself does"
+                    f"with all samples but sample {found.row} replaced, its output changes "
+                    f"{found.effect:.2g} times as much as when the sample itself is replaced"
                 ),
                 *curve(run, self.name),
             ],

@@ -32,6 +32,7 @@ from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.run_view import RunView
 from clew.records.facts.learning_experiment_facts import CapacityTooSmallFact
 from clew.records.finding import Evidence, Finding, Severity
+from clew.records.plural import counted
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,12 @@ class CapacityTooSmall(Check):
             Severity.WARNING,
             message=f"the network is too narrow to learn {found.samples} samples: its loss levels off "
             f"at {narrow.end:.3g}, and with layers {found.factor} times as wide at {wide.end:.3g}",
-            fix=f"widen the hidden layers; the narrowest has {found.width} units",
+            fix=f"widen the hidden layers; the narrowest has {counted(found.width or 0, 'unit')}",
             site=found.line.site,
             step=0,
             evidence=[
                 *curve(run, self.name, 0),
                 *curve(run, self.name, 1),
-                Evidence(
-                    f"it misses the lowest loss by {left:.0%} of the way, the wider copy by {wider:.0%}"
-                ),
+                Evidence(f"it ends {left:.0%} short of the lowest possible loss, the wider copy {wider:.0%}"),
             ],
         )

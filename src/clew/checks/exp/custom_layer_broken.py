@@ -70,9 +70,9 @@ class CustomLayerBroken(Check):
         if what == "state_dict":
             return (
                 Severity.WARNING,
-                f"{kind} is not the same after its state_dict was loaded into a copy",
+                f"a copy of {kind} that loads its state_dict gives a different output",
                 "keep everything that the output depends on in parameters and buffers",
-                "a copy with the loaded state gives a different output for the same input",
+                "the layer and its copy got the same input",
             )
         if what == "gradient" and number(fault.error) > self.error:
             return (
@@ -88,8 +88,8 @@ class CustomLayerBroken(Check):
                 Severity.ERROR,
                 f"{kind} mixes the samples of a batch",
                 "keep the batch dimension out of its operations: x.transpose, dim=-1",
-                "with all other samples replaced, a sample's output changes by "
-                f"{number(fault.effect):.2g} of what its own input does",
+                "with all other samples replaced, a sample's output changes "
+                f"{number(fault.effect):.2g} times as much as when the sample itself is replaced",
             )
         return None
 

@@ -39,6 +39,7 @@ class DeviceLiteral(Check):
     id = "EXP047"
     name = "device-literal"
     needs = (DeviceLiteralFact,)
+    on_one_forward = True
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(DeviceLiteralFact) or DeviceLiteralFact()

@@ -83,8 +83,8 @@ class DimensionMixup(Check):
             site=site,
             step=0,
             evidence=Evidence(
-                "with one sample unchanged and all others replaced, its output changes by "
-                f"{found.effect:.2g} of what replacing the sample itself does"
+                f"with all samples but one replaced, its output changes {found.effect:.2g} times as much as "
+                "when the sample itself is replaced"
             ),
             confidence="certain",
         )
@@ -98,8 +98,8 @@ class DimensionMixup(Check):
             site=site,
             step=0,
             evidence=Evidence(
-                "the same samples in reverse order give different outputs: they differ by "
-                f"{found.effect:.2g} of their size"
+                "the same samples in reverse order give different outputs: a relative difference of "
+                f"{found.effect:.2g}"
             ),
             confidence="certain",
         )
@@ -118,7 +118,7 @@ class DimensionMixup(Check):
 
     def _failed(self, found: DimensionMixupFact, failed: ShapeFailure, site: Site) -> Finding:
         equal = found.equal
-        also = ", which is also the size of another dimension of its data or layers" if equal else ""
+        also = ", a number that is also the size of another dimension" if equal else ""
         return self.finding(
             Severity.WARNING if equal else Severity.ADVICE,
             message=f"the step works only with {found.samples} samples{also}",

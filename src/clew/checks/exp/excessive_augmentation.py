@@ -83,7 +83,7 @@ class ExcessiveAugmentation(Check):
     def unjudged(self, run: RunView) -> str | None:
         found = run.outcome(ExcessiveAugmentationFact)
         if found is not None and found.random and not self._judged(found.trials):
-            return "the model learned nothing in so few steps without augmentation either"
+            return "even without augmentation, the model learned nothing in so few steps"
         return None
 
 

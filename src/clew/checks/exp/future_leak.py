@@ -70,8 +70,8 @@ class FutureLeak(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"with different inputs after position {found.last}, the outputs up to it change by "
-                    f"{found.effect:.2g} of what those after it do"
+                    f"with different inputs after position {found.last}, the outputs up to it change "
+                    f"{found.effect:.2g} times as much as the outputs after it"
                 ),
                 Evidence(f"it should only look back: {found.why}"),
                 *curve(run, self.name),

@@ -4,7 +4,7 @@
 A model whose output does not depend on its input. On a snapshot it is trained for a few dozen steps on a
 few samples; then the samples' inputs are swapped, and replaced by random inputs with the same statistics
 (each position takes its values from other samples). It is reported if the outputs do not change at all,
-or if they hardly change and the loss is as good with the wrong inputs as with the right ones.
+or if they hardly change and the loss is as low with the wrong inputs as with the right ones.
 
 ## Why is this bad?
 The model can only learn a constant: the most frequent class, or the mean of the targets. The loss falls
@@ -12,7 +12,7 @@ a little at first, as if it were learning, and stays there.
 
 ## How to fix
 Print what the model gets, and follow it to the output: a variable of an earlier batch, a tensor of zeros
-in place of the input, a cast to integers, one division too many, a mask that covers everything.
+in place of the input, a cast to integers, a scaling that is applied twice, a mask that covers everything.
 
 ## Known problems
 A model that learns very slowly is not checked: if neither the program's optimizer nor Adam lowers the
@@ -61,8 +61,8 @@ class InputIgnored(Check):
         yield self.finding(
             Severity.ERROR if sure else Severity.WARNING,
             message=message,
-            fix="print what the model gets and follow it to the output: the wrong variable, zeros, a "
-            "cast to integers, one scaling too many",
+            fix="print what the model gets and follow it to the output: is it the wrong variable, zeros, "
+            "cast to integers, or scaled twice?",
             site=found.line.site,
             step=0,
             evidence=[*curve(run, self.name), *(Evidence(_losses(t)) for t in found.tries)],
@@ -80,7 +80,7 @@ class InputIgnored(Check):
         if given is not None and given <= self.hardly and all(t.steps for t in tries):
             return (
                 f"the model hardly uses its input: other inputs change the output by {given:.1%}, and "
-                "the loss is as good with the inputs of other samples as with the right ones"
+                "the loss is as low with other samples' inputs as with the right ones"
             ), False
         return None
 

@@ -55,6 +55,7 @@ class LabelNoise(Check):
     clear: float = 0.65  # share of samples with a clear prediction; where classes overlap it is 0.5 to 0.6
     conflicts: int = 5  # samples that occur twice with different labels; fewer are slips
     contradicted: float = 0.005  # of all samples; large web datasets have 0.0002
+    natural: float = 100.0  # copies over those that chance would make; with fewer, samples repeat by nature
     above: float = 0.1  # accuracy of the best learner above that of the most frequent class
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -66,7 +67,7 @@ class LabelNoise(Check):
         for survey in surveys(run):
             copies = survey.exact
             classes = survey.labels is not None and survey.labels.kind == "class"
-            if not classes or copies.conflicting < self.conflicts or by_nature(copies):
+            if not classes or copies.conflicting < self.conflicts or by_nature(copies, self.natural):
                 continue
             if copies.conflicting < self.contradicted * survey.looked:
                 continue
@@ -91,7 +92,7 @@ class LabelNoise(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"about {_share(found):.0%} of the labels look wrong: {found.suspect_count} of "
-            f"{found.samples} samples look like another class than they are labelled with",
+            f"{found.samples} samples look like a class other than their label",
             fix="look at the samples shown, then correct or drop them: Subset(dataset, kept)",
             site=found.line.site,
             step=0,

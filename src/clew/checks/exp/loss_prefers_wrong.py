@@ -47,6 +47,8 @@ class LossPrefersWrong(Check):
     margin: float = 0.01  # share of the losses' size; rounding and smoothed labels make far less
     mirrored: float = 0.01  # share of the loss at the target that is left at its negative
     bound: float = -20.0  # a loss this far below zero, still falling as fast as the prediction grows
+    steeper: float = 5.0  # times as low ten times as far from the target; without a bound it is about ten
+    agree: float = 0.2  # share of the slope by which two finite differences may differ; a kink makes more
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(LossPrefersWrongFact)
@@ -85,7 +87,7 @@ class LossPrefersWrong(Check):
     def _endless(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
         """Ten times as far from the target, about ten times as low."""
         far = found.far
-        if len(far) != 2 or not far[1] < self.bound or not far[1] < 5 * far[0] < 0:
+        if len(far) != 2 or not far[1] < self.bound or not far[1] < self.steeper * far[0] < 0:
             return None
         return f"the loss falls without bound: {far[1]:.3g} for a prediction far beyond the target", _BOUND
 
@@ -93,7 +95,7 @@ class LossPrefersWrong(Check):
         """Both finite differences agree, and autograd gives the opposite sign."""
         slope, coarse, told = found.slope, found.coarse_slope, found.autograd_slope
         size = self.margin * max(abs(found.start), 1e-12)
-        clear = min(abs(slope), abs(told)) > size and abs(slope - coarse) < 0.2 * abs(slope)
+        clear = min(abs(slope), abs(told)) > size and abs(slope - coarse) < self.agree * abs(slope)
         if clear and slope * told < 0:
             return (
                 "the gradient of the loss points the wrong way: following it raises the loss",

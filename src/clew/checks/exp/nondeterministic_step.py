@@ -59,7 +59,7 @@ class NondeterministicStep(Check):
             fix=fix,
             site=site,
             step=0,
-            evidence=Evidence(f"{what} is {first:.9g} and then {second:.9g}"),
+            evidence=Evidence(f"{what} is {first:.9g}, then {second:.9g}"),
             confidence="certain" if severity is Severity.WARNING else "possible",
         )
 
@@ -74,7 +74,8 @@ class NondeterministicStep(Check):
             )
         if found.kind == "kept":
             return (
-                f"the same step differs the second time: {where}; some state is kept in an attribute",
+                f"the same step gives a different result the second time: {where}; some state "
+                "is kept in an attribute",
                 'self.register_buffer("state", …)  # if it should be kept: checkpoints then contain it',
                 Severity.ADVICE,
             )

@@ -3,8 +3,8 @@
 ## What it detects
 An optimizer that is far behind at every learning rate. On a snapshot, the program's own optimizer (at
 its rate, at ten and a hundred times and a tenth of it), SGD with momentum, Adam and AdamW each train a
-few dozen steps from the same start. It is reported if the program's optimizer at its best rate gains
-less than a quarter of what the best other one gains, over three orders of the batches.
+few dozen steps from the same start. It is reported if the program's optimizer at its best rate makes
+less than a quarter of the progress of the best other one, with each of three shuffles.
 
 ## Why is this bad?
 Optimizers suit some problems and not others: plain SGD hardly moves embeddings of rare words or a
@@ -46,7 +46,7 @@ class OptimizerUnfit(Check):
 
     caused_by = ("rate-faults", "wiring-faults", "network-faults", "poor-initialisation", "over-regularised")
 
-    seeds: int = 3  # orders of the batches that must show it
+    seeds: int = 3  # shuffles of the batches that must show it
     behind: float = 0.25  # share of the best fall; optimizers that fit the problem reach half of each other's
     hardly: float = 0.1  # the same, below which it is more than advice
     moved: float = 0.1  # share of its start by which the loss must fall with the other one
@@ -74,8 +74,6 @@ class OptimizerUnfit(Check):
             evidence=[
                 *curve(run, self.name, 0, f"loss with {names[0]}, its best rate"),
                 *curve(run, self.name, 1, f"loss with {names[1]}"),
-                Evidence(
-                    f"over {len(own)} orders of the batches it gained {share:.0%} of what the other did"
-                ),
+                Evidence(f"over {len(own)} shuffles it made {share:.0%} of the other's progress"),
             ],
         )

@@ -81,7 +81,7 @@ class ToyTaskFailed(Check):
     def unjudged(self, run: RunView) -> str | None:
         found = run.outcome(ToyTaskFailedFact)
         unclear = [rung for rung in found.rungs if not rung.taken] if found else []
-        return f"the network learned only partly to {unclear[0].words}" if unclear else None
+        return f"the network only partly learned to {unclear[0].words}" if unclear else None
 
 
 def _possible(rung: ToyRung) -> str:

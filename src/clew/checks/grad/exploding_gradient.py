@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.gradient_depth import DepthProfile, first_over_weight, profiles
+from clew.checks.evidence.gradient_depth import ComparableLayers, DepthProfile, first_over_weight
 from clew.checks.evidence.loss_trend import lead_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -105,12 +105,13 @@ class ExplodingGradient(Check):
     blow_up: NonFiniteGrowth = field(default_factory=NonFiniteGrowth)
     steep: SteepGradient = field(default_factory=SteepGradient)
     depth: DepthGrowth = field(default_factory=DepthGrowth)
+    layers: ComparableLayers = field(default_factory=ComparableLayers)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         over_time = [f for _, norms in run.series(signals.GRAD_NORM) if (f := self._over_time(run, norms))]
         yield from over_time
         if not over_time:
-            for profile in profiles(run, lambda series: series.last(self.window)):
+            for profile in self.layers.profiles(run, lambda series: series.last(self.window)):
                 if self.depth.is_in(profile, self.window, self.sustained):
                     yield self._along_depth(run, profile)
 

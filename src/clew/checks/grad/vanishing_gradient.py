@@ -28,12 +28,12 @@ few dozen steps; only the latest samples count.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.gradient_depth import DepthProfile, profiles
+from clew.checks.evidence.gradient_depth import ComparableLayers, DepthProfile
 from clew.checks.run_view import RunView
 from clew.checks.wording import too_few
 from clew.records import signals
@@ -72,9 +72,10 @@ class VanishingGradient(Check):
     decades: float = 2.0  # powers of ten by which the gradient shrinks from last to first layer
     window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad
+    layers: ComparableLayers = field(default_factory=ComparableLayers)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for profile in profiles(run, lambda series: series.last(self.window)):
+        for profile in self.layers.profiles(run, lambda series: series.last(self.window)):
             if self._vanishes(profile):
                 yield self._finding(run, profile)
 
@@ -107,7 +108,7 @@ class VanishingGradient(Check):
 
     def _onset(self, run: RunView, latest: DepthProfile) -> int:
         """The start of the run if gradients shrank from the first step on, else that of the last window."""
-        for profile in profiles(run, lambda series: series.first(self.window)):
+        for profile in self.layers.profiles(run, lambda series: series.first(self.window)):
             if profile.sites[0] == latest.sites[0] and self._vanishes(profile):
                 return int(profile.steps[0])
         return int(latest.steps[0])

@@ -151,7 +151,11 @@ def _cause(place: Site | None, asleep: list[ParameterRow]) -> str:
     if place is not None:
         call = ".data" if place.op == "data" else f"{place.op}()"
         return f"{call} cuts the graph"
-    return "a no_grad block" if asleep else "something cuts the graph (detach, .data, numpy, torch.tensor)"
+    return (
+        "a no_grad block cuts the graph"
+        if asleep
+        else "something cuts the graph (detach, .data, numpy, torch.tensor)"
+    )
 
 
 def _repair(place: Site | None, asleep: list[ParameterRow]) -> str:

@@ -44,6 +44,7 @@ class UnusedParameter(Check):
         GraphFact,
         ParametersFact,
     )
+    on_one_forward = True
 
     caused_by = ("optimizer-stale", "module-not-registered", "detached-graph", "half-precision-underflow")
 

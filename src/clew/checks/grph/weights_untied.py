@@ -37,7 +37,7 @@ from clew.records.site import Site
 
 HOW = {
     "copied": "starts as a copy of {first}, and is updated separately",
-    "assigned": "was {first}, and one of the two has been reassigned",
+    "assigned": "used to be {first}; one of the two was reassigned",
     "replaced": "replaced a layer whose weight was {first}, and is not tied to it",
 }
 
@@ -63,7 +63,7 @@ class WeightsUntied(Check):
             Severity.WARNING,
             message=f"{second} is no longer tied: it {how}"
             if fact.how != "copied"
-            else f"{second} {how}: they are equal at the start, but not tied",
+            else f"{second} {how}: they are equal at first, but not tied",
             fix=f"model.{second} = model.{first}  # last, after every replacement",
             site=Site(module=module, param=param, root=fact.root, file=fact.file, line=fact.line),
             step=fact.step,

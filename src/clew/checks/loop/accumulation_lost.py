@@ -1,7 +1,7 @@
 """LOOP003 accumulation-lost
 
 ## What it detects
-Several backwards before each optimizer step, with the gradients cleared in between, so that the step
+Several backward passes before each optimizer step, with the gradients cleared in between, so that the step
 uses only the last one. No other optimizer uses them, the weights do not change in between, and the
 gradients used are those of the last backward.
 
@@ -61,12 +61,12 @@ class AccumulationLost(Check):
         typical = round(lost.median)
         return self.finding(
             Severity.WARNING,
-            message=f"{typical} of {typical + 1} backwards are wasted: the gradients are cleared "
-            "between the backwards of one optimizer step",
+            message=f"{typical} of {typical + 1} backward passes are wasted: the gradients are "
+            "cleared between the backward passes of one optimizer step",
             fix="optimizer.zero_grad()  # once, right after optimizer.step(), not before every backward()",
             site=lost.site,
             step=int(lost.steps[0]),
-            evidence=lost.evidence("backwards whose gradients were not used, per optimizer step"),
+            evidence=lost.evidence("backward passes whose gradients were not used, per optimizer step"),
         )
 
     def unjudged(self, run: RunView) -> str | None:

@@ -1,12 +1,12 @@
 """LOOP004 accumulation-unscaled
 
 ## What it detects
-Gradient accumulation, k batches and backwards of the same mean loss for each optimizer step, in
+Gradient accumulation, k batches and backward passes of the same mean loss for each optimizer step, in
 which the loss is not divided by k.
 
 ## Why is this bad?
 `backward()` adds up gradients: the step uses k times the intended gradient. For SGD that is a learning
-rate k times as high; for Adam and similar optimizers, which divide by the gradient's size, it changes
+rate k times as high; for Adam and similar optimizers, which divide by the gradient's magnitude, it changes
 little, but gradient clipping and thresholds still see values k times as large.
 
 ## How to fix
@@ -15,7 +15,7 @@ little, but gradient clipping and thresholds still see values k times as large.
 ## Known problems
 There are two explanations: the division was forgotten, or the learning rate was chosen for the sum.
 Losses with `reduction="sum"`, sums of several terms, and optimizers with a closure are not checked. With
-Adam-like optimizers, without a loader, or where clipping removes the size, it is advice.
+Adam-like optimizers, without a loader, or where clipping removes the magnitude, it is advice.
 
 ## References
 - PyTorch docs, Automatic mixed precision examples: gradient accumulation.
@@ -59,34 +59,43 @@ class AccumulationUnscaled(Check):
 
     groups = ("step-size-faults",)
 
-    least: int = 5  # steps with several backwards
+    least: int = 5  # steps with several backward passes
     sustained: float = 0.8  # share of the steps that have them; the last of an epoch may be alone
+    clipped: float = 0.9  # share of the steps that are clipped; with more, the gradient's scale is irrelevant
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         if any(optimizer.closure for optimizer in run.optimizers) or _thrown_away(run):
             return
         for site, series in run.series(signals.LOSS, "train"):
             counts = per_step(series)
-            several = counts.share_above(1.5)
+            several = counts.share_above(1)
             if len(counts) >= self.least and several >= self.sustained and self._is_mean(run, site):
                 yield self._finding(run, counts)
 
     def _finding(self, run: RunView, counts: Series) -> Finding:
         k = round(counts.median)
-        sensitive = not scale_free(run) and _from_loader(run) and not _clipped(run)
+        sensitive = not scale_free(run) and _from_loader(run) and not self._is_clipped(run)
         effect = (
-            f"the effective learning rate is {k} times the one in the code"
+            f"the effective learning rate is {k} times the one in the code (unless the learning rate was "
+            "chosen for the sum)"
             if sensitive
-            else "which only matters where the size of the gradient does, such as in clipping"
+            else "this matters only for clipping and similar code"
         )
         return self.finding(
             Severity.WARNING if sensitive else Severity.ADVICE,
-            message=f"{k} backwards per step add up, and the loss is not divided by {k}: {effect} (unless "
-            "the learning rate was chosen for the sum)",
+            message=f"{k} backward passes per step add up, and the loss is not divided by {k}: {effect}",
             fix=f"(loss / {k}).backward()",
             site=counts.site,
             step=int(counts.steps[0]),
-            evidence=[counts.evidence("backwards in each optimizer step"), *_kinds(run, counts.site)],
+            evidence=[counts.evidence("backward passes in each optimizer step"), *_kinds(run, counts.site)],
+        )
+
+    def _is_clipped(self, run: RunView) -> bool:
+        """Whether clipping to a fixed norm makes the scale of the gradient irrelevant."""
+        limits = dict(run.series(signals.CLIP_LIMIT))
+        return any(
+            site in limits and series.share_above(limits[site].median) > self.clipped
+            for site, series in run.series(signals.CLIP_NORM)
         )
 
     def _is_mean(self, run: RunView, site: Site) -> bool:
@@ -112,12 +121,3 @@ def _thrown_away(run: RunView) -> bool:
 def _from_loader(run: RunView) -> bool:
     known = orders(run)
     return bool(known) and BATCHES.search(known[0].pattern) is not None
-
-
-def _clipped(run: RunView) -> bool:
-    """Whether clipping to a fixed norm makes the scale of the gradient irrelevant."""
-    limits = dict(run.series(signals.CLIP_LIMIT))
-    return any(
-        site in limits and series.share_above(limits[site].median) > 0.9
-        for site, series in run.series(signals.CLIP_NORM)
-    )

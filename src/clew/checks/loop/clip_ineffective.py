@@ -121,7 +121,7 @@ class ClipIneffective(Check):
         yield self.finding(
             Severity.ADVICE if free else Severity.WARNING,
             message=f"nearly every step is clipped by a factor of about {recent.median / limit:.0f}: the "
-            f"limit {limit:.3g} determines the size of the updates (unless you want a fixed step size)",
+            f"limit {limit:.3g} determines the norm of the updates (fine only if you want a fixed norm)",
             fix=f"max_norm={recent.median:.2g}  # near the usual norm, to cut outliers only",
             site=norm.site,
             step=int(recent.steps[0]),

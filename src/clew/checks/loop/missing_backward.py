@@ -75,7 +75,7 @@ class MissingBackward(Check):
             step=int(norm.steps[0]),
             evidence=[
                 norm.evidence("gradient norm at the optimizer step"),
-                Evidence(f"order of events in a step: {orders(run)[0].pattern or 'nothing but the step'}"),
+                Evidence(f"order of events in a step: {orders(run)[0].pattern or 'only step()'}"),
             ],
         )
 

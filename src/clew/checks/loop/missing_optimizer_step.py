@@ -62,8 +62,8 @@ class MissingOptimizerStep(Check):
         site = made if some_step or not calls else calls[0][0]
         return self.finding(
             Severity.WARNING if some_step else Severity.ERROR,
-            message=f"{use.kind} never steps: after {use.backwards} backwards the weights are still the "
-            "initial ones",
+            message=f"{use.kind} never steps: after {use.backwards} backward passes the weights are still "
+            "the initial ones",
             fix="optimizer.step()  # after loss.backward()",
             site=site,
             step=0,

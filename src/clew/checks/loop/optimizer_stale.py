@@ -67,11 +67,11 @@ class OptimizerStale(Check):
         groups = holders(missing, known.items)
         parts = listed([path or "parameters" for path, _ in groups])
         verb = "is" if use.outside == 1 else "are"
-        what = f"none of its {use.held} is" if whole else f"{use.outside} of {use.held} {verb} not"
+        what = f"none of its {use.held} is" if whole else f"{use.outside} of its {use.held} {verb} not"
         return self.finding(
             Severity.ERROR if whole else Severity.WARNING,
-            message=f"{use.kind} updates parameters that no forward uses: {what} in {model}, and "
-            f"its {parts} {'is' if len(groups) == 1 else 'are'} in no optimizer",
+            message=f"{use.kind} updates parameters that no forward pass uses: {what} in {model}, whose "
+            f"{parts} {'is' if len(groups) == 1 else 'are'} in no optimizer",
             fix=f"optimizer = {use.kind}(model.parameters(), ...)  # after the last time the model is "
             "replaced",
             site=Site(op="step", file=use.file, line=use.line),

@@ -55,6 +55,7 @@ class SchedulerStuck(Check):
     low_share: float = 0.5  # of the run below that; usual schedules get there in the last tenth
     zero_share: float = 0.2  # of the run at exactly zero; a schedule ends at zero in its last steps
     least: int = 20  # steps in which nothing is learned, or in which a scheduler is not stepped
+    per_batch: float = 0.8  # share of the steps with a scheduler step, from which on it is stepped per batch
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         known = [s for s in schedulers(run) if not s.inner]
@@ -69,7 +70,7 @@ class SchedulerStuck(Check):
         if len(rate) < self.least or rate.max <= 0.0:
             return
         zero = _trailing(rate.values == 0.0)
-        low = _trailing(rate.values < self.low * rate.max * (1 - 1e-9))
+        low = _trailing(rate.values < self.low * rate.max * (1 - 1e-9))  # for rounding
         needed = max(self.least, self.low_share * len(rate))
         if zero < max(self.least, self.zero_share * len(rate)) and low < needed:
             return
@@ -80,11 +81,19 @@ class SchedulerStuck(Check):
             Severity.WARNING,
             message=f"the learning rate falls from {rate.max:.3g} to {how_low} by step {first} and stays "
             f"there: {max(zero, low)} of {len(rate)} steps learn next to nothing",
-            fix=_fix(run, known),
+            fix=self._fix(run, known),
             site=places[0] if places else rate.site,
             step=int(rate.steps[0]),  # the schedule was too short from its beginning
             evidence=[rate.evidence("learning rate"), *_schedule(known)],
         )
+
+    def _fix(self, run: RunView, known: list[SchedulerFact]) -> str:
+        if known and share_of_steps(run, lambda pattern: "h" in pattern) >= self.per_batch:
+            return (
+                "scheduler.step()  # after every epoch, not after every batch; or count its arguments in "
+                "batches"
+            )
+        return "use a longer schedule: as many steps as the run has"
 
     def _of_another(self, run: RunView, known: SchedulerFact) -> Iterator[Finding]:
         if known.optimizer is None and (known.steps or 0) > 0 and run.steps >= self.least:
@@ -119,14 +128,6 @@ class SchedulerStuck(Check):
 def _trailing(hits: BoolArray) -> int:
     """How many are true in a row, up to the end."""
     return int(len(hits) if hits.all() else np.argmin(hits[::-1]))
-
-
-def _fix(run: RunView, known: list[SchedulerFact]) -> str:
-    if known and share_of_steps(run, lambda pattern: "h" in pattern) >= 0.8:
-        return (
-            "scheduler.step()  # after every epoch, not after every batch; or count its arguments in batches"
-        )
-    return "use a longer schedule: as many steps as the run has"
 
 
 def _schedule(known: list[SchedulerFact]) -> list[Evidence]:

@@ -51,7 +51,7 @@ class LogitsIntoBce(Check):
     groups = ("loss-faults",)
     from_the_start = True
 
-    # A sigmoid reaches exactly 0 or 1 in float32 only beyond scores of 17 in size.
+    # A sigmoid reaches exactly 0 or 1 in float32 only for scores beyond ±17.
     ends: float = 0.05  # share of values that a clamp cut to exactly 0 or 1, median of the samples
     samples: int = 3  # sampled batches for that
 

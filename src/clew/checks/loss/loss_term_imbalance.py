@@ -81,8 +81,8 @@ class LossTermImbalance(Check):
         self, run: RunView, site: Site, series: Series, shares: list[tuple[Site, Series]]
     ) -> Finding:
         lead_site, lead = max(shares, key=lambda pair: pair[1].median)
-        known = lead.median > 0.5
-        what = f"{lead_site.op} makes up {lead.median:.2%}" if known else "the other terms make up nearly all"
+        known = lead.median > 0.5  # more than half: no other term can be larger
+        what = f"{lead_site.op} makes up {lead.median:.2%}" if known else "the other terms make up the rest"
         values = series_at(run, signals.TERM_VALUE, site)
         evidence = [series.evidence(f"share of the loss, {series.median:.2g}")]
         if values is not None:
@@ -94,7 +94,7 @@ class LossTermImbalance(Check):
         times = max(1.0 / max(series.median, 1e-12), 1.0)
         return self.finding(
             Severity.WARNING,
-            message=f"{site.op} has no effect: {what} of the loss, and its own share is {series.median:.1g}",
+            message=f"{site.op} has no effect: its share of the loss is {series.median:.1g}, and {what}",
             fix=f"weight the terms: multiply the larger one by about {1 / times:.0e}, or normalise its "
             "targets",
             site=site,

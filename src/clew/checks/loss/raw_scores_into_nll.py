@@ -52,6 +52,7 @@ class RawScoresIntoNll(Check):
     # Log-probabilities have a logsumexp of 0; rounding of bfloat16 moves it by a hundredth.
     logsum: float = 0.1  # size of the logsumexp over the classes, median of a batch
     samples: int = 3  # sampled batches, all of which must show it
+    simplex: float = 0.99  # share of rows that are probabilities; then only the logarithm is missing
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, NLL):
@@ -63,7 +64,7 @@ class RawScoresIntoNll(Check):
 
     def _finding(self, run: RunView, site: Site, output: OutputFact, series: Series) -> Finding:
         rows = series_at(run, signals.LOSS_INPUT_SIMPLEX, site)
-        probabilities = rows is not None and rows.share_above(0.99) == 1.0
+        probabilities = rows is not None and rows.share_above(self.simplex) == 1.0
         highest = series_at(run, signals.LOSS_INPUT.max, site)
         evidence = [
             series.evidence("|logsumexp| of the loss's input over the classes: 0 for log-probabilities")

@@ -78,12 +78,12 @@ class MetricImplausible(Check):
         bad = (series.values > high * (1 + self.tolerance)) | (series.values < -self.tolerance)
         if bad.any():
             worst = float(series.values[bad][-1])
-            bounds = "between 0 and 1, or 0 and 100 %" if is_share(name) else "never below 0"
+            bounds = "be between 0 and 1, or 0 and 100 %" if is_share(name) else "never be below 0"
             grows = len(series) > 2 and bool((np.diff(series.values) >= 0).all())
             why = ": it only accumulates" if grows and worst > 0 else ""
             yield self.finding(
                 Severity.WARNING,
-                message=f"{name} is logged as {worst:.4g}; it must be {bounds}{why}",
+                message=f"{name} is logged as {worst:.4g}; it must {bounds}{why}",
                 fix=f"{name} = correct / total  # and both set to 0 at the start of every epoch",
                 site=site,
                 step=int(series.steps[int(bad.argmax())]),
@@ -100,8 +100,8 @@ class MetricImplausible(Check):
         if fell and 1 / self.like_loss <= ratio <= self.like_loss:
             yield self.finding(
                 Severity.WARNING,
-                message=f"{name} only grows, by about the training loss each step, while that falls: "
-                "it is a sum that is never reset",
+                message=f"{name} grows by about the training loss every step while that loss falls: "
+                "a sum that is never reset",
                 fix=f"{name} = running / steps; running = 0.0 at the start of every epoch",
                 site=site,
                 step=int(series.steps[0]),

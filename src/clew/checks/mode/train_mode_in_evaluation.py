@@ -53,6 +53,8 @@ class TrainModeInEvaluation(Check):
 
     steps: int = 10  # of training; earlier, training and evaluation can't be distinguished
     often: float = 0.5  # share of the steps with such forwards; with more, they are part of training
+    near: float = 0.5  # share of the sections with a loss next to them that makes them an evaluation
+    batches: int = 2  # batches from a loader in a section, or with gradients in all: one may be a test run
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         if run.steps < self.steps:
@@ -68,7 +70,8 @@ class TrainModeInEvaluation(Check):
         yield from self._without_no_grad(run)
 
     def _is_evaluation(self, run: RunView, wrong: Series) -> bool:
-        return len(np.unique(wrong.steps)) < self.often * run.steps or self._measures(run, wrong, 2)
+        now_and_then = len(np.unique(wrong.steps)) < self.often * run.steps
+        return now_and_then or self._measures(run, wrong, self.batches)
 
     def _measures(self, run: RunView, wrong: Series, batches: int) -> bool:
         """Whether a loss is computed in it, or a loader feeds it that many batches."""
@@ -76,7 +79,7 @@ class TrainModeInEvaluation(Check):
         measured = np.concatenate(losses) if losses else np.array([])
         fed = [s for site, s in run.series(signals.EVALUATION_BATCHES) if site == wrong.site]
         near = np.isin(wrong.steps, measured) | np.isin(wrong.steps - 1, measured)
-        return float(near.mean()) >= 0.5 or any(s.median >= batches for s in fed)
+        return float(near.mean()) >= self.near or any(s.median >= batches for s in fed)
 
     def _finding(self, run: RunView, wrong: Series, sections: Series, layers: list[str]) -> Finding:
         # Samples of a generator, to look at: torch's own GAN example makes them in this mode.
@@ -97,7 +100,7 @@ class TrainModeInEvaluation(Check):
         hits = [o for o in orders(run) if WITH_GRADIENTS.search(o.pattern) and "m" not in o.pattern]
         count = sum(o.count for o in hits)
         roots = [site for site, modes in run.series(signals.MODE_TRAINING) if modes.min == 1.0]
-        if not 2 <= count < self.often * run.steps or len(roots) != 1 or len(run.parameters) != 1:
+        if not self.batches <= count < self.often * run.steps or len(roots) != 1 or len(run.parameters) != 1:
             return
         layers = _layers(run, roots[0])
         if layers and _optimised(run, roots[0]):

@@ -29,7 +29,7 @@ continued since the last sample.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,6 +41,17 @@ from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
+
+
+@dataclass(frozen=True)
+class SteadyFall:
+    """Headroom that falls, and by more than its values scatter about a line."""
+
+    bits: float = 1.0  # fall of the line over the window; less may be the noise of the batches
+    scatter: float = 2.0  # the same in standard deviations of the values about the line
+
+    def is_in(self, course: OverflowCourse) -> bool:
+        return course.fall > max(self.bits, self.scatter * course.scatter)
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,7 @@ class HalfPrecisionOverflow(Check):
     horizon: float = 1.0  # of the length of the run so far, in which the headroom would be used up
     window: int = 10  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must have too little
+    steady: SteadyFall = field(default_factory=SteadyFall)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found: list[tuple[float, int, Site, Series, Format, OverflowCourse | None]] = []
@@ -78,7 +90,7 @@ class HalfPrecisionOverflow(Check):
 
     def _will_reach(self, headroom: Series, course: OverflowCourse) -> bool:
         """Whether the values have grown steadily, and would use up the headroom soon."""
-        if not course.is_steady or course.now >= self.approaching:
+        if not self.steady.is_in(course) or course.now >= self.approaching:
             return False
         if headroom.first(self.window // 2).median - course.now < self.lost:
             return False
@@ -119,21 +131,21 @@ class OverflowCourse:
     slope: float  # bits a step
     ends: int  # the step at which it meets zero
     recent: float  # the least of the last few, as it was measured
-    is_steady: bool  # falls, and by more than the values scatter about it
+    fall: float  # bits from the first to the last of these values
+    scatter: float  # bits; the standard deviation of the values about the line
 
     @classmethod
     def of(cls, series: Series, last_step: int) -> OverflowCourse:
         steps, values = series.steps.astype(np.float64), series.values
         span = float(steps[-1] - steps[0])
         if span <= 0:
-            return cls(float(np.median(values)), 0.0, 0, float(np.min(values)), is_steady=False)
+            return cls(float(np.median(values)), 0.0, 0, float(np.min(values)), 0.0, 0.0)
         slope, level = (float(v) for v in np.polyfit(steps - steps[-1], values, 1))
         ahead = min(max(last_step - float(steps[-1]), 0.0), span)  # no further than it was seen to hold
         scatter = float(np.std(values - (level + slope * (steps - steps[-1]))))
-        steady = -slope * span > max(1.0, 2 * scatter)
         now = max(level + slope * ahead, 0.0)
         ends = int(steps[-1] + level / -slope) if slope < 0 else 0
-        return cls(now, slope, ends, float(np.min(values[-3:])), steady)
+        return cls(now, slope, ends, float(np.min(values[-3:])), -slope * span, scatter)
 
 
 def _half_layers(run: RunView) -> Iterator[tuple[tuple[Site, Series], Format]]:
@@ -147,7 +159,9 @@ def _half_layers(run: RunView) -> Iterator[tuple[tuple[Site, Series], Format]]:
         if fmt is None or low is None or len(low) != len(high):
             continue
         size = np.maximum(np.abs(high.values), np.abs(low.values))
-        headroom = replace(high, signal="activation.headroom", values=fmt.headroom(np.maximum(size, 1e-30)))
+        headroom = replace(
+            high, signal=signals.ACTIVATION.headroom_name, values=fmt.headroom(np.maximum(size, 1e-30))
+        )
         yield (site, headroom.finite()), fmt
 
 

@@ -140,7 +140,10 @@ class HalfPrecisionUnderflow(Check):
         largest = run.of_parameter(signals.GRADIENT.max, run.key(site))
         if largest is not None and largest.max > 0:
             headroom = Series(
-                "gradient.headroom", site, largest.steps, np.log2(np.maximum(largest.values, 1e-45)) + 24
+                signals.GRADIENT.headroom_name,
+                site,
+                largest.steps,
+                np.log2(np.maximum(largest.values, 1e-45)) + 24,
             )
             text = f"bits between the largest gradient and the smallest number: {headroom.median:.1f}"
             evidence.append(headroom.finite().evidence(text))

@@ -223,13 +223,13 @@ def _evidence(
 ) -> Iterator[Evidence]:
     if series is not None:
         before = series.before(step).last(60)
-        text = "no finite value before it: it was the first one"
+        text = "no earlier values: non-finite from the first step"
         if len(before):
-            text = f"{series.signal} before it, up to step {step - 1}: last {before.values[-1]:.4g}"
+            text = f"{series.signal} up to step {step - 1}, last {before.values[-1]:.4g}"
         yield before.evidence(text)
     if report and report.skipped:
         scale = f", down to a scale of {report.scale:.4g}" if report.scale is not None else ""
-        yield Evidence(f"{counted(report.skipped, 'update')} skipped in a row before it{scale}")
+        yield Evidence(f"{counted(report.skipped, 'update')} in a row skipped before it{scale}")
     if report and report.bad_inputs:
         yield Evidence(f"non-finite in the model's input: {listed(report.bad_inputs, 20)}")
     if report and report.bad_weights:
@@ -238,7 +238,7 @@ def _evidence(
         yield Evidence(f"non-finite gradients in: {listed(report.parameters, 20)}")
     reason = _why_unnamed(run, step)
     if reason is not None:
-        yield Evidence(f"no operation is named: {reason}")
+        yield Evidence(f"the operation was not found: {reason}")
     for repro in run.known(ReproFact):
         if saved and repro.step == step:
             yield Evidence(_repro(repro))

@@ -2,12 +2,12 @@
 
 ## What it detects
 A loss that hardly falls in fifty or more steps, while the weights get gradients and none of them changes
-by more than a few ten-thousandths of its size per step. `clew check` runs an experiment: from the same
-start, over a few dozen steps and three orders of the batches, the program's rate gains less than a
-two-hundredth of what a rate at least a hundred times higher gains.
+by more than a few ten-thousandths of its norm per step. `clew check` runs an experiment: from the same
+start, over a few dozen steps and with each of three shuffles, the program's rate makes less than a
+two-hundredth of the progress of a rate at least a hundred times higher.
 
 ## Why is this bad?
-A network has to change its weights by about their own size to learn. At a hundred-thousandth per step
+A network has to change its weights by about their own norm to learn. At a hundred-thousandth per step
 that takes a hundred thousand steps; the run ends long before.
 
 ## How to fix
@@ -114,14 +114,14 @@ class LearningRateTooLow(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"learning rate {rate:.3g} is too low: a step changes the weights by at most "
-            f"{size:.1g} of their size, and in {loss.span} steps the loss went from {start:.4g} to {end:.4g}",
+            f"{size:.1g} of their norm, and in {loss.span} steps the loss went from {start:.4g} to {end:.4g}",
             fix=f"lr={rate * min(factor, 1e6):.1g}  # instead of {rate:.3g}",
             site=site,
             step=int(loss.steps[0]),
             evidence=[
                 loss.evidence("loss"),
                 moving.evidence(
-                    f"change of {run.name(moving.site)}, which changes most, as a share of its size"
+                    f"relative change of {run.name(moving.site)} in one step; no other weight changes more"
                 ),
                 *optimizer_made(run),
             ],

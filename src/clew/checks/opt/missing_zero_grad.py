@@ -13,8 +13,8 @@ Call `optimizer.zero_grad()` once per step, before `loss.backward()`. With gradi
 call it once per optimizer step instead of once per backward.
 
 ## Known problems
-A step every k backwards with zeroing in between is deliberate accumulation and is not reported.
-Zeroing once per epoch is reported if the epoch has more than ten steps.
+An optimizer step every k backward passes, with the gradients cleared after it, is deliberate accumulation
+and is not reported. Clearing them once per epoch is reported if the epoch has more than ten steps.
 
 ## References
 - PyTorch recipe, Zeroing out gradients in PyTorch.

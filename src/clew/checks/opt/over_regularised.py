@@ -34,7 +34,7 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, why_not
 from clew.checks.evidence.gradient_depth import is_weight
-from clew.checks.evidence.layer_pairs import Dropout, dropouts
+from clew.checks.evidence.layer_pairs import dropouts
 from clew.checks.evidence.loss_trend import (
     eval_loss,
     highest_rate,
@@ -47,6 +47,7 @@ from clew.checks.series import Series
 from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.learning_experiment_facts import OverRegularisedFact
+from clew.records.facts.model_facts import DropoutRow
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -112,17 +113,17 @@ class DropoutCost:
     held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
     evaluations: int = 3  # evaluations that must show it
 
-    def blamed(self, run: RunView, start: float, end: float) -> tuple[Dropout, Series] | None:
-        """The strongest dropout and the evaluation loss, if it is to blame for a training loss."""
+    def blamed(self, run: RunView, start: float, end: float) -> tuple[str, DropoutRow, Series] | None:
+        """The strongest dropout, its root and the evaluation loss, if it is to blame for a training loss."""
         evaluation = eval_loss(run)
-        strong = [d for d in dropouts(run) if d.p >= self.dropped]
+        strong = [(root, dropout) for root, dropout in dropouts(run) if dropout.p >= self.dropped]
         if not end >= self.held_back * start:
             return None
         if evaluation is None or len(evaluation) < self.evaluations or not strong:
             return None
         recent = evaluation.last(self.evaluations)
         to_blame = recent.min > 0 and bool(np.all(recent.values * self.harder <= end))
-        return (max(strong, key=lambda d: d.p), evaluation) if to_blame else None
+        return (*max(strong, key=lambda hit: hit[1].p), evaluation) if to_blame else None
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class RegularisationTrial:
     seeds: int = 3  # for which the experiment must give the same result
     behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
     moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
+    alone: float = 0.5  # share of that fall without weight decay alone, above which it alone is to blame
 
     def shows(self, on: Sequence[float], off: Sequence[float], start: float) -> bool:
         """Whether the loss falls without regularisation and hardly with it; falls are given seed by seed."""
@@ -175,7 +177,7 @@ class OverRegularised(Check):
         on, off, start = found.gains.get("on", ()), found.gains.get("off", ()), found.start
         if not self.trial.shows(on, off, start):
             return
-        what, fix, site = _blamed(found, min(off))
+        what, fix, site = _blamed(found, self.trial.alone * min(off))
         yield self.finding(
             Severity.WARNING,
             message=f"{what} keeps the network from learning: on a snapshot, {found.steps} steps take the "
@@ -194,15 +196,18 @@ class OverRegularised(Check):
         return self.finding(
             Severity.WARNING,
             message=f"weight decay {decay:.3g} outweighs the gradient: {run.name(worst.site)} has shrunk to "
-            f"{self.decay.left(worst):.1%} of its size, and the loss stays at {loss.last(20).median:.3g}",
+            f"{self.decay.left(worst):.1%} of its initial norm, and the loss stays at "
+            f"{loss.last(20).median:.3g}",
             fix=f"weight_decay={min(decay / 100, 0.01):.1g}  # instead of {decay:.3g}",
             site=where,
             step=int(worst.steps[0]),
             evidence=[worst.evidence(f"norm of {run.name(worst.site)}"), loss.evidence("loss")],
         )
 
-    def _by_dropout(self, run: RunView, loss: Series, worst: Dropout, evaluation: Series) -> Finding:
-        site = Site(module=worst.path, root=worst.root, file=worst.file, line=worst.line)
+    def _by_dropout(
+        self, run: RunView, loss: Series, root: str, worst: DropoutRow, evaluation: Series
+    ) -> Finding:
+        site = Site(module=worst.path, root=root, file=worst.file, line=worst.line)
         with_it, without = loss.last(20).median, median(evaluation.last(self.dropout.evaluations).values)
         return self.finding(
             Severity.WARNING,
@@ -224,10 +229,11 @@ class OverRegularised(Check):
         return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")
 
 
-def _blamed(found: OverRegularisedFact, possible: float) -> tuple[str, str, Site]:
-    """Weight decay if it learns without that alone, or if nothing is dropped; else the strongest dropout."""
+def _blamed(found: OverRegularisedFact, fall: float) -> tuple[str, str, Site]:
+    """Weight decay if the loss falls so far without that alone, or if nothing is dropped; else the
+    strongest dropout."""
     decay, without_decay = found.decay, found.gains.get("without decay", ())
-    alone = bool(without_decay) and max(without_decay) > 0.5 * possible
+    alone = bool(without_decay) and max(without_decay) > fall
     if not found.dropouts or (decay > 0 and alone):
         return f"weight decay {decay:.3g}", f"weight_decay={min(decay / 100, 0.01):.1g}", Site()
     path, share = max(found.dropouts, key=lambda pair: pair[1])
@@ -235,5 +241,10 @@ def _blamed(found: OverRegularisedFact, possible: float) -> tuple[str, str, Site
 
 
 def _alone(found: OverRegularisedFact) -> list[Evidence]:
-    told = [f"{name}: {found.start - gains[0]:.3g}" for name, gains in found.gains.items() if gains]
+    names = {"on": "as it is", "off": "without regularisation"}
+    told = [
+        f"{found.start - gains[0]:.3g} {names.get(name, name)}"
+        for name, gains in found.gains.items()
+        if gains
+    ]
     return [Evidence(f"loss after the experiment: {', '.join(told)}")]

@@ -1,7 +1,7 @@
 """OPT013 update-ratio-off
 
 ## What it detects
-A weight whose changes, relative to its size, are a hundred times smaller or larger than those of the
+A weight whose changes, relative to its norm, are a hundred times smaller or larger than those of the
 other weights, although its gradient is similar: it has its own learning rate, which is wrong. Also, as
 advice, a whole model whose changes are far from a thousandth per step.
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from clew.checks.base import Check
@@ -41,11 +41,22 @@ from clew.records.finding import Finding, Severity
 
 @dataclass(frozen=True)
 class UpdatePace:
-    """How fast one weight changes, and how large its gradient is, both relative to its size."""
+    """How fast one weight changes, and how large its gradient is, both relative to its norm."""
 
     series: Series
     ratio: float
     gradient: float
+
+
+@dataclass(frozen=True)
+class FullRate:
+    """A learning rate that is not at the end of a schedule that took it down."""
+
+    left: float = 0.5  # share of its highest value that the learning rate still has
+
+    def is_used(self, run: RunView) -> bool:
+        rates = [s.finite() for _, s in run.series(signals.LR)]
+        return all(len(r) and float(r.values[-1]) >= self.left * r.max for r in rates)
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,7 @@ class UpdateRatioOff(Check):
     window: int = 20  # the last sampled steps
     low: float = 1e-5  # pace of the whole model, below which it gets advice
     high: float = 0.1  # the same, above which it gets advice
+    rate: FullRate = field(default_factory=FullRate)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         paces = self._paces(run)
@@ -85,7 +97,7 @@ class UpdateRatioOff(Check):
         odd = [] if pretrained(run) else [p for p in paces if self._odd(p, ratio, gradient)]
         for pace in sorted(odd, key=lambda p: run.depth(p.series.site)):
             yield self._odd_one(run, pace, ratio)
-        if not odd and not self.low <= ratio <= self.high and _at_full_rate(run):
+        if not odd and not self.low <= ratio <= self.high and self.rate.is_used(run):
             yield self._all(run, paces, ratio)
 
     def _paces(self, run: RunView) -> list[UpdatePace]:
@@ -112,13 +124,13 @@ class UpdateRatioOff(Check):
         factor = ratio / pace.ratio
         return self.finding(
             Severity.WARNING,
-            message=f"{name} changes by {pace.ratio:.1g} of its size per step, where the other weights "
+            message=f"{name} changes by {pace.ratio:.1g} of its norm per step, while the other weights "
             f"change by {ratio:.1g}: its learning rate is {'too low' if factor > 1 else 'too high'}",
             fix=f"{'multiply' if factor > 1 else 'divide'} the learning rate of its parameter group by "
             f"{10 ** round(abs(math.log10(factor))):,}",
             site=pace.series.site,
             step=int(pace.series.steps[0]),
-            evidence=pace.series.evidence(f"change of {name} in one step, as a share of its size"),
+            evidence=pace.series.evidence(f"relative change of {name} in one step"),
         )
 
     def _all(self, run: RunView, paces: list[UpdatePace], ratio: float) -> Finding:
@@ -127,21 +139,13 @@ class UpdateRatioOff(Check):
         low = ratio < self.low
         return self.finding(
             Severity.ADVICE,
-            message=f"a step changes the weights by {ratio:.1g} of their size, where 0.001 is usual: "
+            message=f"a step changes the weights by {ratio:.1g} of their norm, where 0.001 is usual: "
             f"the learning rate{f' {rate:.3g}' if rate else ''} may be too {'low' if low else 'high'}",
             fix=f"try a {'higher' if low else 'lower'} learning rate",
             site=site,
             step=int(middle.steps[0]),
-            evidence=middle.evidence(
-                f"change of {run.name(middle.site)} in one step, as a share of its size"
-            ),
+            evidence=middle.evidence(f"relative change of {run.name(middle.site)} in one step"),
         )
 
     def unjudged(self, run: RunView) -> str | None:
         return too_few(run.longest(signals.UPDATE_RATIO), self.window, "sampled steps")
-
-
-def _at_full_rate(run: RunView) -> bool:
-    """Whether the learning rate is not at the end of a schedule that took it down."""
-    rates = [s.finite() for _, s in run.series(signals.LR)]
-    return all(len(r) and float(r.values[-1]) >= 0.5 * r.max for r in rates)

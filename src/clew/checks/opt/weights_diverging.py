@@ -1,7 +1,7 @@
 """OPT012 weights-diverging
 
 ## What it detects
-Weights that have grown tenfold, beyond any usual size, and keep growing, while the loss does not improve
+Weights that have grown tenfold, beyond any usual magnitude, and keep growing, while the loss does not improve
 or falls below zero without bound.
 
 ## Why is this bad?
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.gradient_depth import is_weight
-from clew.checks.evidence.loss_trend import train_losses
+from clew.checks.evidence.loss_trend import start_and_end, train_losses
 from clew.checks.evidence.parameter_holders import elements
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -58,7 +58,8 @@ class WeightsDiverging(Check):
     still: float = 1.1  # growth over the last quarter of the steps
     samples: int = 20  # sampled steps before the check runs
     better: float = 0.9  # share of its start that a loss must fall below to count as better
-    depth: float = 10.0  # how far below zero a loss runs, in units of its first size, to be without bound
+    depth: float = 10.0  # how far below zero a loss runs, in units of its first value, to be without bound
+    faster: float = 1.5  # such a loss over that halfway through the run: it still falls
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         bad = [loss for loss in train_losses(run) if self._worse(loss) or self._unbounded(loss)]
@@ -88,7 +89,7 @@ class WeightsDiverging(Check):
 
     def _worse(self, loss: Series) -> bool:
         known = loss.finite()
-        start, end = known.first(10).median, known.last(20).median
+        start, end = start_and_end(known)
         return len(known) >= 2 * self.samples and start > 0 and end >= self.better * start
 
     def _unbounded(self, loss: Series) -> bool:
@@ -97,7 +98,7 @@ class WeightsDiverging(Check):
             return False
         unit = max(abs(known.first(10).median), abs(float(known.values[0])), 1e-12)
         half, end = known.last(len(known) // 2).first(10).median, known.last(10).median
-        return end < -self.depth * unit and end < 1.5 * half < 0
+        return end < -self.depth * unit and end < self.faster * half < 0
 
     def _finding(self, run: RunView, norms: Series, growth: float, loss: Series) -> Finding:
         start, end = loss.finite().first(10).median, loss.finite().last(10).median

@@ -79,7 +79,7 @@ class EmptyMask:
 class PaddingTrial:
     """What noise on the embeddings must show: the output depends on the padding, not on the tokens."""
 
-    effect: float = 1e-3  # share of the output's size that noise on the padding must change in an experiment
+    effect: float = 1e-3  # relative change of the output that noise on the padding must make in an experiment
 
     def shows(self, effect: float, read: float, by_position: bool) -> bool:
         """`read` counts the tokens that change the output; `by_position`: there is one for every token."""
@@ -127,7 +127,7 @@ class MaskInverted(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"noise on the embeddings of padding changes the output by {effect:.2g} of its size"
+                    f"noise on the embeddings of padding changes the output by {effect:.2g} of its magnitude"
                 ),
                 Evidence(f"noise on one real token at a time: {read:.0f} of {found.positions} change it"),
             ],

@@ -56,13 +56,15 @@ class PredictionCollapse(Check):
     span: int = 50  # least number of steps that the window covers
     same: float = 0.999  # share of a batch with the same predicted class
     balanced: float = 0.8  # largest share of the most frequent class of the targets
-    many: int = 20  # classes; with more, a model predicts only the most frequent one for five times as long
+    many: int = 20  # classes; with more, a model predicts only the most frequent one for longer
+    longer: int = 5  # times as many steps that it takes to settle with so many classes
     # If there is nothing to learn, the noise of training alone spreads predictions by a few percent.
     spread: float = 0.02  # of the targets' standard deviation over a batch
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, series in run.series(signals.PREDICTION_TOP_SHARE, "train"):
-            recent = self._recent(series, self.settled * (5 if _classes(run, site) > self.many else 1))
+            longer = self.longer if _classes(run, site) > self.many else 1
+            recent = self._recent(series, self.settled * longer)
             if recent is not None and recent.min >= self.same and self._should_differ(run, site):
                 yield self._one_class(site, series, recent)
         for site, series in run.series(signals.PREDICTION_SPREAD, "train"):
@@ -111,7 +113,7 @@ class PredictionCollapse(Check):
         last = max(
             (int(s.steps[-1]) for _, s in run.series(signals.PREDICTION_TOP_SHARE)), default=self.settled
         )
-        return None if last >= self.settled else f"is checked from step {self.settled} on"
+        return None if last >= self.settled else f"checked from step {self.settled} on"
 
 
 def _classes(run: RunView, site: Site) -> int:

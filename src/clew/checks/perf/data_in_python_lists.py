@@ -22,12 +22,13 @@ In workers the cost is estimated from a few items that are converted in the trai
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
+    WorthwhileGain,
     built_tensors,
     costs_of,
     duration,
@@ -35,7 +36,6 @@ from clew.checks.evidence.speed_gains import (
     loadings,
     of_step,
     times,
-    worth,
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
@@ -51,6 +51,8 @@ class DataInPythonLists(Check):
 
     groups = ("loading-faults",)
 
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
         if costs is None:
@@ -62,7 +64,7 @@ class DataInPythonLists(Check):
         """Measured: calls of `torch.tensor` on lists of numbers."""
         for built in built_tensors(run, "numbers"):
             gain = costs.gain((built.share - built.needed) * costs.step)
-            severity = worth(gain)
+            severity = self.gain.severity(gain)
             if severity is not None:
                 yield self.finding(
                     severity,
@@ -72,7 +74,7 @@ class DataInPythonLists(Check):
                     site=built.site,
                     evidence=[
                         expected(gain, of_step(built.share * costs.step, costs)),
-                        Evidence(f"as a copy from a tensor: {duration(built.needed * costs.step)} per step"),
+                        Evidence(f"copied from a tensor: {duration(built.needed * costs.step)} per step"),
                     ],
                     confidence="certain",
                 )
@@ -90,7 +92,7 @@ class DataInPythonLists(Check):
         batches = max(loading.seen.batches, 1.0)
         saved = each * loading.seen.samples * batches / loading.loader.workers
         gain = costs.gain(min(saved, costs["data"]))
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is None:
             return
         name, items = kept.attribute, kept.items

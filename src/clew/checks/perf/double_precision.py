@@ -23,19 +23,19 @@ is estimated from the measured speed of this machine.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
+    WorthwhileGain,
     costs_of,
     expected,
     loadings,
     of_step,
     size,
     times,
-    worth,
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
@@ -54,6 +54,7 @@ class DoublePrecision(Check):
 
     wide: float = 0.5  # share of the parameters in float64, from which on the model computes in it
     touched: float = 2.5  # how often the bytes of a batch are read or written because it is too wide
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
@@ -75,7 +76,7 @@ class DoublePrecision(Check):
         busy = min(busy / own, 1.0) if own > 0 else 0.0
         saved = 0.5 * busy * (costs["forward"] + costs["backward"])
         gain = costs.gain(saved)
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is not None:
             yield self.finding(
                 severity,
@@ -94,7 +95,7 @@ class DoublePrecision(Check):
         if not count or not speed > 0:
             return
         gain = costs.gain(self.touched * count * max(loading.seen.batches, 1.0) / speed)
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is not None:
             yield self.finding(
                 severity,

@@ -24,10 +24,10 @@ batch are recompiled. Results differ in the last digits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.speed_gains import duration, only_model, times, tried, why_not_tried, worthwhile
+from clew.checks.evidence.speed_gains import WorthwhileGain, duration, only_model, times, tried, why_not_tried
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
@@ -44,9 +44,10 @@ class EagerOverhead(Check):
     confidence = "certain"
 
     most_breaks: int = 4  # graph breaks that are named
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for attempt, gain, severity in worthwhile(run, COMPILE):
+        for attempt, gain, severity in self.gain.attempts(run, COMPILE):
             yield self.finding(
                 severity,
                 message=f"compiled, a step is {times(gain)} as fast{_after(attempt)}",

@@ -2,10 +2,10 @@
 
 ## What it detects
 Evaluation that builds an autograd graph: the model runs in evaluation mode with gradients enabled, and
-no backward follows.
+no backward pass follows.
 
 ## Why is this bad?
-Everything that a backward would need is kept until the output is freed: as much memory as in training,
+Everything that a backward pass would need is kept until the output is freed: as much memory as in training,
 for nothing. Operations take longer, and outputs that you keep (a list of losses, say) keep their graphs.
 
 ## How to fix
@@ -44,7 +44,7 @@ class GraphInEvaluation(Check):
     confidence = "certain"
 
     share: float = 0.02  # of the run that evaluation must take to matter
-    large: int = 1 << 26  # bytes kept for a backward that matter in any case
+    large: int = 1 << 26  # bytes kept for a backward pass that matter in any case
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         profile = run.profile()
@@ -57,17 +57,17 @@ class GraphInEvaluation(Check):
     def _finding(self, run: RunView, fact: EvaluationGraphFact, kept: int, share: float) -> Finding:
         holds = f" and keeps about {size(kept)} of each batch" if kept else ""
         sections = counted(fact.sections or 1, "time")
-        evidence = [Evidence(f"gradients are enabled in evaluation, {sections}; no backward followed")]
+        evidence = [Evidence(f"gradients are enabled in evaluation, {sections}; no backward pass followed")]
         evidence += [Evidence(f"evaluation takes {share:.0%} of the run")] if share >= self.share else []
         faster = next((a for a in attempts(run, NO_GRADIENTS) if helped(a)), None)
         gained = ""
         if faster is not None:
             gain = gain_of(faster.gain)
             gained = f"; without it, evaluation would be {times(gain)} as fast"
-            evidence.insert(0, expected(gain, "of the evaluation time", measured=True))
+            evidence.insert(0, expected(gain, "in evaluation", measured=True))
         return self.finding(
             Severity.ADVICE,
-            message=f"evaluation builds a graph{holds} for a backward that never comes{gained}",
+            message=f"evaluation builds a graph{holds} for a backward pass that never comes{gained}",
             fix="with torch.no_grad(): around the evaluation, or @torch.no_grad() on its function",
             site=Site("", None, fact.file, fact.line, "eval", fact.root),
             evidence=evidence,

@@ -25,10 +25,10 @@ a single `.item()` costs next to nothing and is not reported.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.speed_gains import Costs, costs_of, expected, of_step, times, worth
+from clew.checks.evidence.speed_gains import Costs, WorthwhileGain, costs_of, expected, of_step, times
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Finding, Severity
@@ -46,6 +46,8 @@ class HostSyncInStep(Check):
 
     remains: float = 0.1  # share of the time that reading once instead of many times still takes
     at_most: float = 2e-5  # seconds that reading one number can cost on a CPU; more is the machine's noise
+    loop: int = 8  # calls in a step from which on they are in a loop, which takes time itself
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
@@ -60,13 +62,13 @@ class HostSyncInStep(Check):
         own = sync.seconds
         if not elsewhere and sync.op in ONE_NUMBER:
             own = min(own, self.at_most * sync.calls)
-        seconds = min(max(own, _line_share(costs, sync) * costs.step), costs.step)
+        seconds = min(max(own, self._line_share(costs, sync) * costs.step), costs.step)
         gain = costs.gain(seconds * (1 - self.remains))
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is None:
             return
         calls = "1 call" if sync.calls == 1 else f"{sync.calls:.3g} calls"
-        often = f"{sync.calls:.0f} times a step" if sync.calls >= 1.5 else "in the step"
+        often = f"{sync.calls:.0f} times a step" if round(sync.calls) > 1 else "in the step"
         yield self.finding(
             Severity.ADVICE if elsewhere else severity,
             message=f"{sync.op} reads values from a tensor {often}; without it, a step would be "
@@ -77,14 +79,13 @@ class HostSyncInStep(Check):
             evidence=expected(gain, f"{of_step(seconds, costs)} on this line, {calls}"),
         )
 
+    def _line_share(self, costs: Costs, sync: Sync) -> float:
+        """The line's share of a step, where the call is in a loop: the loop itself takes time, too.
 
-def _line_share(costs: Costs, sync: Sync) -> float:
-    """The line's share of a step, where the call is in a loop: the loop itself takes time, too.
-
-    Sampled steps may be slower than others, so this is a share of the outermost line's time.
-    """
-    if sync.calls < 8:
-        return 0.0
-    lines = [line for line in costs.profile.lines if (line.file, line.line) == (sync.file, sync.line)]
-    step = max((line.total for line in costs.profile.lines), default=0.0)
-    return max((line.self for line in lines), default=0.0) / step if step > 0 else 0.0
+        Sampled steps may be slower than others, so this is a share of the outermost line's time.
+        """
+        if sync.calls < self.loop:
+            return 0.0
+        lines = [line for line in costs.profile.lines if (line.file, line.line) == (sync.file, sync.line)]
+        step = max((line.total for line in costs.profile.lines), default=0.0)
+        return max((line.self for line in lines), default=0.0) / step if step > 0 else 0.0

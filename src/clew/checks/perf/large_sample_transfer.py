@@ -23,13 +23,14 @@ measured in one process, without contention between workers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import batch_time, measured, named, site_of
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
+    WorthwhileGain,
     costs_of,
     duration,
     expected,
@@ -37,7 +38,6 @@ from clew.checks.evidence.speed_gains import (
     loadings,
     size,
     times,
-    worth,
 )
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -46,9 +46,6 @@ from clew.records.facts.loader_facts import SizesFact
 from clew.records.finding import Evidence, Finding
 from clew.records.loader_speed import MeasuredLoader, Moving, Sizes
 from clew.records.plural import counted
-
-LARGE = 1e6  # bytes of a sample: smaller ones are moved in no time, unless
-LARGE_BATCH = 8e6  # a batch has this many bytes
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,9 @@ class LargeSampleTransfer(Check):
     groups = ("loading-faults",)
 
     narrower: float = 2.0  # how many times smaller a batch must become for a change of types to matter
+    large: float = 1e6  # bytes of a sample; smaller ones are moved in no time, unless the batch is large
+    large_batch: float = 8e6  # bytes of a batch
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
@@ -75,14 +75,16 @@ class LargeSampleTransfer(Check):
         """By `clew data`: large samples, in a wider type than they need."""
         narrow = sum(field.fits_bytes if field.fits else field.bytes for field in sizes.fields)
         moved = moving.shared + moving.piped
-        if max(sizes.bytes / LARGE, moved / LARGE_BATCH) < 1 or sizes.bytes < self.narrower * narrow:
+        if sizes.bytes < self.large and moved < self.large_batch:
+            return
+        if sizes.bytes < self.narrower * narrow:
             return
         step, wait = batch_time(one), one.speeds.wait if one.speeds is not None else None
         if step is None or wait is None or moving.seconds is None:
             return
         saved = moving.seconds * (1 - narrow / sizes.bytes)
         gain = gain_of(min(saved / step, wait))
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is None:
             return
         worst = max(sizes.fields, key=lambda field: field.bytes - field.fits_bytes if field.fits else 0.0)
@@ -113,7 +115,7 @@ class LargeSampleTransfer(Check):
         # The worker writes what the parent reads; only what training waits for can be gained.
         saved = min(2 * per_batch * max(seen.batches, 1.0), costs["data"])
         gain = costs.gain(saved)
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is None or total < self.narrower * narrow:
             return
         worst = max(seen.parts, key=lambda part: part.bytes - part.narrow_bytes)
@@ -128,7 +130,7 @@ class LargeSampleTransfer(Check):
             evidence=[
                 expected(gain, f"a batch would take {size(narrow)} instead of {size(total)}"),
                 Evidence(
-                    f"moving such a batch takes {duration(seen.move)}, a narrow one "
+                    f"moving such a batch takes {duration(seen.move)}, one in {fits} "
                     f"{duration(seen.narrow_move)}; "
                     f"{dtype} {worst.shape} has values that fit in {fits}"
                 ),

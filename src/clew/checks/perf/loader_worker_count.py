@@ -23,14 +23,14 @@ used by the network are not available for loading. Workers need their own memory
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import measured, rate, site_of
 from clew.checks.evidence.speed_gains import (
-    SHORT,
     Costs,
     Loading,
+    WorthwhileGain,
     costs_of,
     duration,
     expected,
@@ -38,7 +38,6 @@ from clew.checks.evidence.speed_gains import (
     loadings,
     of_step,
     times,
-    worth,
 )
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -61,6 +60,9 @@ class LoaderWorkerCount(Check):
     waiting: float = 0.1  # share of the step spent waiting, from which on workers must be busy all the time
     idle: float = 0.5  # share of processor time below which loading waits for disk or network
     most: int = 16  # workers that are ever suggested
+    per_core: int = 4  # workers for each core, at most, where loading waits for disk or network
+    short: float = 2e-3  # seconds; a shorter wait for a batch is the overhead of a small example
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         yield from self._swept(run)
@@ -77,7 +79,7 @@ class LoaderWorkerCount(Check):
                 continue
             best, now = sweep.best, sweep.now
             gain = gain_of(sweep.gain)
-            severity = worth(gain)
+            severity = self.gain.severity(gain)
             if severity is None or best == now:
                 continue
             ahead = f", prefetch_factor={best.prefetch}" if best.prefetch not in (0, 2) else ""
@@ -104,7 +106,7 @@ class LoaderWorkerCount(Check):
 
     def _too_few(self, costs: Costs, loading: Loading) -> Iterator[Finding]:
         workers, waits = loading.loader.workers, costs["data"]
-        if waits < max(self.waiting * costs.step, SHORT):
+        if waits < max(self.waiting * costs.step, self.short):
             return  # passing on a batch takes about a millisecond anyway
         load = waits if workers == 0 else costs.step * workers
         cpu = self._cpu(loading, load)
@@ -115,7 +117,7 @@ class LoaderWorkerCount(Check):
         best = min(steps.values())
         enough = next(n for n, step in steps.items() if step <= (1 + self.near) * best)
         gain = costs.gain(costs.step - steps[enough])
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is None or enough <= workers:
             return
         now = "no worker loads in the background"
@@ -145,7 +147,7 @@ class LoaderWorkerCount(Check):
     def _limit(self, costs: Costs, load: float, cpu: float) -> int:
         """The most workers to try: more than cores only if loading waits for a disk or network."""
         cores = max(costs.profile.cores, 1)
-        return min(self.most, 4 * cores if cpu < self.idle * load else cores)
+        return min(self.most, self.per_core * cores if cpu < self.idle * load else cores)
 
     def _restarted(self, run: RunView, loading: Loading) -> Iterator[Finding]:
         starts, seconds = loading.seen.starts, loading.seen.starting
@@ -153,7 +155,7 @@ class LoaderWorkerCount(Check):
         if starts < 2 or loading.loader.persistent_workers or not loading.loader.workers or not total > 0:
             return
         gain = gain_of((starts - 1) * seconds / total)
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is not None:
             workers = loading.loader.workers
             verb = "is" if workers == 1 else "are"

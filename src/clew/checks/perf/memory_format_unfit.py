@@ -23,10 +23,10 @@ that calls `.view` on such tensors may have to call `.reshape` instead.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.speed_gains import only_model, times, tried, why_not_tried, worthwhile
+from clew.checks.evidence.speed_gains import WorthwhileGain, only_model, times, tried, why_not_tried
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Finding
@@ -40,8 +40,10 @@ class MemoryFormatUnfit(Check):
     needs = (ProfileFact,)
     confidence = "certain"
 
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for attempt, gain, severity in worthwhile(run, CHANNELS_LAST):
+        for attempt, gain, severity in self.gain.attempts(run, CHANNELS_LAST):
             yield self.finding(
                 severity,
                 message=f"with images in channels_last format, a step is {times(gain)} as fast",

@@ -23,11 +23,12 @@ measured speed of this machine. Fused and plain updates differ in the last digit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import (
     Costs,
+    WorthwhileGain,
     attempts,
     costs_of,
     expected,
@@ -35,7 +36,6 @@ from clew.checks.evidence.speed_gains import (
     helped,
     of_step,
     times,
-    worth,
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
@@ -45,7 +45,8 @@ from clew.records.plural import counted
 from clew.records.site import Site
 from clew.records.tried_changes import FOREACH, FUSED, Attempt
 
-_MOVED = {"SGD": 5, "Adam": 7, "AdamW": 7, "Adagrad": 5}  # times a parameter's bytes, in a fused update
+# How many times a parameter's bytes are read or written in a fused update: a property of the algorithm.
+_MOVED = {"SGD": 5, "Adam": 7, "AdamW": 7, "Adagrad": 5}
 _MOST_MOVED = 12  # the same for a custom update
 
 
@@ -59,6 +60,7 @@ class OptimizerPerParameter(Check):
     each: float = 5e-6  # seconds that a parameter costs even in a fused update; a cautious estimate
     lists: int = 4  # operations on lists of parameters in a custom update
     reach: float = 0.3  # share of the machine's bandwidth that an update reaches; a cautious estimate
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
@@ -79,13 +81,13 @@ class OptimizerPerParameter(Check):
         tried = attempts(run, FUSED, FOREACH)
         own = made.implementation == "own"
         gain = self._gain(run, costs, kind, held, own) if not tried else _measured(tried)
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is None:
             return
         yield self.finding(
             severity,
-            message=f"{kind} updates {len(held)} parameters one by one; with all at once, a step would be "
-            f"about {times(gain)} as fast",
+            message=f"{kind} updates {len(held)} parameters one by one; updating them together would make "
+            f"a step about {times(gain)} as fast",
             fix="update lists of parameters with torch._foreach_add_ and similar functions, or use "
             "torch.optim"
             if own

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import measured, named, site_of
-from clew.checks.evidence.speed_gains import LITTLE, expected, gain_of, times
+from clew.checks.evidence.speed_gains import expected, gain_of, times
 from clew.checks.run_view import RunView
 from clew.records.facts.loader_facts import PaddingFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -45,6 +45,7 @@ class PaddingWaste(Check):
     samples: int = 32  # with a known length that are needed
     batches: int = 4  # sampled batches that are needed: one or two say little about the others
     length: int = 32  # positions that the longest sample needs: shorter ones cost next to nothing
+    gain: float = 1.05  # times as fast; a smaller gain is lost in the noise and not worth a change
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for one in measured(run):
@@ -54,7 +55,7 @@ class PaddingWaste(Check):
                 continue
             wait = one.speeds.wait if one.speeds is not None and one.speeds.wait is not None else 0.0
             gain = gain_of(_saves(worst) * (1 - wait))
-            if gain >= LITTLE:
+            if gain >= self.gain:
                 yield self._finding(one, worst, gain)
 
     def _is_telling(self, padding: Padding) -> bool:
@@ -63,6 +64,7 @@ class PaddingWaste(Check):
         return enough and padding.longest_length >= self.length
 
     def _finding(self, one: MeasuredLoader, worst: Padding, gain: float) -> Finding:
+        # Which of two causes has the larger part: a fixed length, or lengths that differ within a batch.
         fixed = worst.saves(worst.longest) > 0.5 * _saves(worst)
         to = "the longest of its batch" if not fixed else f"{worst.padded_to:.0f}"
         return self.finding(

@@ -26,10 +26,10 @@ nothing, the time shows at the next line of the function that makes a call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.speed_gains import costs_of, duration, expected, of_step, times, worth
+from clew.checks.evidence.speed_gains import WorthwhileGain, costs_of, duration, expected, of_step, times
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.facts.profile_facts import PythonLine, PythonTimeFact
@@ -49,6 +49,7 @@ class PythonBoundStep(Check):
     lead: float = 0.3  # of that on the lines named; with less, there is no place to begin
     remains: float = 0.1  # of that time which operations on whole tensors still take
     most: int = 3  # lines that are named
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs, facts = costs_of(run), run.known(PythonTimeFact)
@@ -62,7 +63,7 @@ class PythonBoundStep(Check):
         if not lines or share < self.share or named < self.lead * share:
             return
         gain = costs.gain((1 - self.remains) * min(share, named) * costs.step)
-        severity = worth(gain)
+        severity = self.gain.severity(gain)
         if severity is not None:
             yield self.finding(
                 severity,

@@ -26,12 +26,12 @@ not reported: that is the overhead of a small example.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import batch_time, measured, rate, site_of
 from clew.checks.evidence.speed_gains import (
-    SHORT,
+    WorthwhileGain,
     costs_of,
     duration,
     expected,
@@ -39,7 +39,6 @@ from clew.checks.evidence.speed_gains import (
     loadings,
     of_step,
     times,
-    worth,
 )
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -48,9 +47,6 @@ from clew.records.facts.loader_facts import SpeedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.loader_speed import LOADER, PICKLE, Stages, StageTime, Sweep
 from clew.records.site import Site
-
-SLOW_BATCH = 5e-3  # seconds of waiting for a batch; less is the overhead of a small example
-MUCH = 0.5  # share of the time of loader and step that is waiting
 
 
 @dataclass(frozen=True)
@@ -62,6 +58,11 @@ class SlowLoader(Check):
     # Slow because of what is done to each sample, or because of how many workers do it.
     caused_by = ("loader-worker-count", "loading-faults")
 
+    waiting: float = 0.5  # share of the time that training waits, as `clew data` measures it
+    slow: float = 5e-3  # seconds of waiting for a batch, as `clew data` measures it; less is overhead
+    short: float = 2e-3  # seconds; in a profile, a shorter wait is the overhead of a small example
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         yield from self._measured(run)
         yield from self._profiled(run)
@@ -72,12 +73,12 @@ class SlowLoader(Check):
             speeds, step = one.speeds, batch_time(one)
             if speeds is None or step is None or speeds.wait is None or speeds.limited_by != LOADER:
                 continue
-            if speeds.wait < MUCH or speeds.wait * step < SLOW_BATCH:
+            if speeds.wait < self.waiting or speeds.wait * step < self.slow:
                 continue
             slowest = _slowest(one.stages)
             yield self.finding(
                 Severity.WARNING,
-                message=f"training waits for data in {speeds.wait:.0%} of its time{_because(slowest)}",
+                message=f"training waits for data in {speeds.wait:.0%} of the time{_because(slowest)}",
                 fix=_fix_for_stage(slowest, speeds.workers, one.sweep),
                 site=_site(slowest) or site_of(one),
                 evidence=[
@@ -97,13 +98,13 @@ class SlowLoader(Check):
             return
         waits = costs["data"]
         gain = costs.gain(waits)
-        severity = worth(gain)
-        if severity is None or waits < SHORT:
+        severity = self.gain.severity(gain)
+        if severity is None or waits < self.short:
             return
         loading = max(feeding, key=lambda one: one.seen.seconds)
         yield self.finding(
             severity,
-            message=f"training waits for data in {waits / costs.step:.0%} of its time; "
+            message=f"training waits for data in {waits / costs.step:.0%} of the time; "
             f"with loading in the background, a step would be {times(gain)} as fast",
             fix=_fix(loading.loader.workers),
             site=loading.made,

@@ -10,8 +10,8 @@ and the processor or accelerator is mostly idle.
 
 ## How to fix
 Use larger batches and scale the learning rate with them; `clew profile --batch-sizes 32,64,128,256`
-measures the throughput and memory of each and names the knee. Where the batch must stay small,
-`torch.compile` and fused optimizers reduce the overhead.
+measures the throughput and memory of each, and names the size beyond which little is gained. Where the
+batch must stay small, `torch.compile` and fused optimizers reduce the overhead.
 
 ## Known problems
 More samples per second do not always mean faster learning: there are fewer updates. Without a
@@ -25,18 +25,16 @@ measurement by `--batch-sizes` the gain is an estimate, given only where operati
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import (
-    MUCH,
     Costs,
     costs_of,
     expected,
     loadings,
     only_model,
     times,
-    worth,
 )
 from clew.checks.run_view import RunView
 from clew.records import signals
@@ -44,6 +42,14 @@ from clew.records.facts.document_facts import BatchSizesFact, ProfileFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 from clew.records.tried_changes import BatchSizes
+
+
+@dataclass(frozen=True)
+class BatchGain:
+    """From which gain on a larger batch is advised."""
+
+    measured: float = 1.05  # times as many samples per second, as measured; less is lost in the noise
+    estimated: float = 1.3  # the same, as estimated
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class SmallBatchThroughput(Check):
     factor: int = 4  # how many times larger a batch the estimate is made for
     largest: int = 256  # samples; a larger batch is a question of learning rather than of speed
     left: int = 20  # batches that an epoch must still have
+    reachable: float = 0.5  # share of the roof that real operations reach with a large batch
+    gain: BatchGain = field(default_factory=BatchGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
@@ -72,7 +80,7 @@ class SmallBatchThroughput(Check):
 
     def _measured(self, run: RunView, sweep: BatchSizes) -> Iterator[Finding]:
         gain = 1 + (sweep.gain or 0.0)
-        if sweep.knee is None or sweep.knee <= sweep.current or worth(gain) is None:
+        if sweep.knee is None or sweep.knee <= sweep.current or not gain >= self.gain.measured:
             return
         rows = [row for row in sweep.rows if row.measured]
         yield self.finding(
@@ -82,7 +90,7 @@ class SmallBatchThroughput(Check):
             fix=f"DataLoader(..., batch_size={sweep.knee}), and scale the learning rate with it",
             site=self._site(run),
             evidence=[
-                expected(gain, f"{sweep.why or 'the knee of the measured sizes'}", measured=True),
+                expected(gain, sweep.why or "larger sizes gain little", measured=True),
                 Evidence(
                     "samples per second by batch size",
                     values=tuple(row.throughput for row in rows),
@@ -107,10 +115,10 @@ class SmallBatchThroughput(Check):
             return
         if roofed > self.reached * busy or profile.roof is None:
             return
-        work = computing * max(roofed / busy, 0.0) / 0.5  # half of the roof is what real operations reach
+        work = computing * max(roofed / busy, 0.0) / self.reachable
         step = costs.step + (self.factor - 1) * work
         gain = self.factor * costs.step / step
-        if gain >= MUCH:
+        if gain >= self.gain.estimated:
             yield self.finding(
                 Severity.ADVICE,
                 message=f"batches of {batch} leave the machine idle: operations take "

@@ -20,17 +20,17 @@ Calls in loader workers run in another process and are not seen; nor is `torch.F
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import (
+    WorthwhileGain,
     built_tensors,
     costs_of,
     duration,
     expected,
     of_step,
     times,
-    worth,
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
@@ -46,13 +46,15 @@ class TensorFromArrayList(Check):
 
     groups = ("loading-faults",)
 
+    gain: WorthwhileGain = field(default_factory=WorthwhileGain)
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
         if costs is None:
             return
         for built in built_tensors(run, "arrays"):
             gain = costs.gain((built.share - built.needed) * costs.step)
-            severity = worth(gain)
+            severity = self.gain.severity(gain)
             if severity is not None:
                 yield self.finding(
                     severity,

@@ -29,9 +29,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.layer_pairs import Dropout, dropouts
+from clew.checks.evidence.layer_pairs import dropouts
 from clew.checks.run_view import RunView
-from clew.records.facts.model_facts import StructureFact
+from clew.records.facts.model_facts import DropoutRow, StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,6 +41,7 @@ class DropoutMisplaced(Check):
     id = "STR003"
     name = "dropout-misplaced"
     needs = (StructureFact,)
+    on_one_forward = True
 
     groups = ("layer-faults",)
 
@@ -48,63 +49,61 @@ class DropoutMisplaced(Check):
     shift: float = 2.0  # variance in training over that in evaluation, 1/(1-p); 2: outputs are 30 % too small
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for dropout in dropouts(run):
+        for root, dropout in dropouts(run):
+            site = _site(root, dropout)
             if dropout.loss:
-                yield self._into_loss(run, dropout)
+                yield self._into_loss(run, site, dropout)
             elif dropout.p >= self.most:
-                yield self._too_much(run, dropout)
+                yield self._too_much(run, site, dropout)
             elif dropout.norm is not None:
-                yield self._before_norm(run, dropout)
+                yield self._before_norm(run, site, dropout)
 
-    def _into_loss(self, run: RunView, dropout: Dropout) -> Finding:
+    def _into_loss(self, run: RunView, site: Site, dropout: DropoutRow) -> Finding:
         return self._finding(
-            run,
+            site,
             dropout,
             Severity.WARNING,
-            f"{_name(run, dropout)} drops {dropout.p:.0%} of the predictions themselves: its output goes "
+            f"{run.name(site)} drops {dropout.p:.0%} of the predictions themselves: its output goes "
             "straight into the loss",
             "remove the dropout from the output; it belongs between hidden layers",
         )
 
-    def _too_much(self, run: RunView, dropout: Dropout) -> Finding:
+    def _too_much(self, run: RunView, site: Site, dropout: DropoutRow) -> Finding:
         return self._finding(
-            run,
+            site,
             dropout,
             Severity.ERROR if dropout.p >= 1 else Severity.WARNING,
-            f"{_name(run, dropout)} drops {dropout.p:.0%} of its input: p is the probability to drop, "
-            "not to keep",
+            f"{run.name(site)} drops {dropout.p:.0%} of its input: p is the probability to drop, not to keep",
             f"nn.Dropout({min(max(1 - dropout.p, 0.1), 0.5):.2g})  # instead of {dropout.p:.3g}",
         )
 
-    def _before_norm(self, run: RunView, dropout: Dropout) -> Finding:
+    def _before_norm(self, run: RunView, site: Site, dropout: DropoutRow) -> Finding:
         spread = 1 / (1 - dropout.p)
-        norm = run.name(Site(module=dropout.norm, root=dropout.root))
+        norm = run.name(Site(module=dropout.norm, root=site.root))
         return self._finding(
-            run,
+            site,
             dropout,
             Severity.WARNING if spread >= self.shift else Severity.ADVICE,
-            f"{_name(run, dropout)} comes right before {norm}, which learns a variance {spread:.1f} times "
+            f"{run.name(site)} comes right before {norm}, which learns a variance {spread:.1f} times "
             "that of evaluation, where nothing is dropped",
             "put the dropout after the normalisation and the activation",
         )
 
-    def _finding(self, run: RunView, dropout: Dropout, severity: Severity, message: str, fix: str) -> Finding:
+    def _finding(
+        self, site: Site, dropout: DropoutRow, severity: Severity, message: str, fix: str
+    ) -> Finding:
         return self.finding(
             severity,
             message=message,
             fix=fix,
-            site=_site(dropout),
+            site=site,
             step=0,
             evidence=Evidence(f"seen in the forward pass: p = {dropout.p:.3g}"),
         )
 
 
-def _site(dropout: Dropout) -> Site:
+def _site(root: str, dropout: DropoutRow) -> Site:
     if dropout.module:
-        return Site(module=dropout.path, root=dropout.root)
+        return Site(module=dropout.path, root=root)
     module = dropout.path.rpartition(".")[0]
-    return Site(module=module, op="dropout", file=dropout.file, line=dropout.line, root=dropout.root)
-
-
-def _name(run: RunView, dropout: Dropout) -> str:
-    return run.name(_site(dropout))
+    return Site(module=module, op="dropout", file=dropout.file, line=dropout.line, root=root)

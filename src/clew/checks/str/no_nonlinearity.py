@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.layer_pairs import LayerPair, pairs
+from clew.checks.evidence.layer_pairs import pairs
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.model_facts import StructureFact
+from clew.records.facts.model_facts import LayerPair, StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,16 +42,17 @@ class NoNonlinearity(Check):
     id = "STR001"
     name = "no-nonlinearity"
     needs = (StructureFact,)
+    on_one_forward = True
 
     groups = ("layer-faults",)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        found = [pair for pair in pairs(run) if _collapses(pair)]
-        for pair in sorted(found, key=lambda p: run.depth(Site(module=p.first, root=p.root))):
-            yield self._finding(run, pair)
+        found = [(root, pair) for root, pair in pairs(run) if _collapses(pair)]
+        for root, pair in sorted(found, key=lambda hit: run.depth(Site(module=hit[1].first, root=hit[0]))):
+            yield self._finding(run, root, pair)
 
-    def _finding(self, run: RunView, pair: LayerPair) -> Finding:
-        first, then = (Site(module=path, root=pair.root) for path in (pair.first, pair.then))
+    def _finding(self, run: RunView, root: str, pair: LayerPair) -> Finding:
+        first, then = (Site(module=path, root=root) for path in (pair.first, pair.then))
         a, b, c = pair.widths
         between = f"nothing but {listed(pair.through)}" if pair.through else "nothing"
         return self.finding(

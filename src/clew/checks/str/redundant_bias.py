@@ -36,11 +36,12 @@ class RedundantBias(Check):
     id = "STR002"
     name = "redundant-bias"
     needs = (StructureFact,)
+    on_one_forward = True
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [
-            (Site(module=layer, root=root, param="bias"), Site(module=norm, root=root))
-            for root, layer, norm in biases(run)
+            (Site(module=bias.layer, root=root, param="bias"), Site(module=bias.norm, root=root))
+            for root, bias in biases(run)
         ]
         if found:
             layer, norm = found[0]

@@ -71,6 +71,7 @@ class Overfitting(Check):
     fell: float = 0.8  # share of the training loss at the best evaluation that it still has
     gap: float = 1.5  # evaluation loss over training loss at the end
     window: int = 20  # training losses whose median counts
+    saved: float = 0.1  # share of the steps up to the best point; a checkpoint saved within them keeps it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         loss, evaluation = only_loss(run), eval_loss(run)
@@ -101,7 +102,8 @@ class Overfitting(Check):
 
     def _finding(self, run: RunView, loss: Series, evaluation: Series, turn: Turn) -> Finding:
         kept = any(
-            0 <= event.step - turn.at <= max(turn.at // 10, 2) for event in run.events("checkpoint-save")
+            0 <= event.step - turn.at <= max(self.saved * turn.at, 2)
+            for event in run.events("checkpoint-save")
         )
         return self.finding(
             Severity.ADVICE if kept else Severity.WARNING,

@@ -8,8 +8,8 @@ traced: an `AutogradEdges` knows how to walk its nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -17,7 +17,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from clew.records.facts.model_facts import StructureFact
+from clew.records.facts.model_facts import DropoutRow, LayerPair, RemovedBias, SquashingRow, StructureFact
 
 NEAR = 8  # most nodes between a layer and the function that its output goes into
 AFFINE = (nn.Linear, _ConvNd)
@@ -53,10 +53,10 @@ class LayerFlow:
     root: str
     way: AutogradEdges
     made: dict[Any, LayerOutput] = field(default_factory=dict)
-    pairs: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)  # with the nodes in between
-    biases: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)
-    dropouts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    squashing: list[dict[str, Any]] = field(default_factory=list)
+    pairs: list[tuple[LayerPair, list[Any]]] = field(default_factory=list)  # with the nodes in between
+    biases: list[tuple[RemovedBias, list[Any]]] = field(default_factory=list)
+    dropouts: dict[str, DropoutRow] = field(default_factory=dict)
+    squashing: list[SquashingRow] = field(default_factory=list)
 
     def enter(self, module: nn.Module, path: str, given: Any) -> None:
         """A module is about to run on the output of the node `given`."""
@@ -81,8 +81,7 @@ class LayerFlow:
         self._note_dropout(name, p, False, place)
 
     def _note_dropout(self, path: str, p: float, module: bool, place: tuple[str | None, int | None]) -> None:
-        row = {"path": path, "p": p, "module": module, "norm": None, "loss": False}
-        self.dropouts.setdefault(path, {**row, "file": place[0], "line": place[1]})
+        self.dropouts.setdefault(path, DropoutRow(path, p, module, file=place[0], line=place[1]))
 
     def _into_affine(self, module: nn.Module, path: str, node: Any) -> None:
         through, nodes, source, last = self._back(node)
@@ -91,8 +90,8 @@ class LayerFlow:
             return
         op = self.way.squashes(last) if last is not None else None
         if op is not None:
-            names = [m.path for m in (self.made.get(last), self._layer_before(last)) if m is not None]
-            self.squashing.append({"op": op, "modules": names, "into": path})
+            names = tuple(m.path for m in (self.made.get(last), self._layer_before(last)) if m is not None)
+            self.squashing.append(SquashingRow(op, names, into=path))
 
     def _layer_before(self, node: Any) -> LayerOutput | None:
         """The layer whose output was passed to a function, perhaps scaled or shifted."""
@@ -108,15 +107,15 @@ class LayerFlow:
         if source is None:
             return
         if source.role == "dropout":
-            self.dropouts[source.path]["norm"] = path
+            self.dropouts[source.path] = replace(self.dropouts[source.path], norm=path)
         elif source.role == "affine" and getattr(source.module, "bias", None) is not None:
-            self.biases.append(({"layer": source.path, "norm": path}, nodes))
+            self.biases.append((RemovedBias(source.path, path), nodes))
 
     def into_loss(self, node: Any) -> None:
         """Remember the dropout whose output goes into the loss."""
         *_, source, _ = self._back(node, through_layers=False)
         if source is not None and source.role == "dropout":
-            self.dropouts[source.path]["loss"] = True
+            self.dropouts[source.path] = replace(self.dropouts[source.path], loss=True)
 
     def _back(
         self, node: Any, through_layers: bool = True
@@ -173,17 +172,17 @@ def role_of(module: nn.Module) -> str | None:
     return "dropout" if isinstance(module, _DropoutNd) and module.training and module.p > 0 else None
 
 
-def _pair(source: LayerOutput, module: nn.Module, path: str, through: list[str]) -> dict[str, Any]:
+def _pair(source: LayerOutput, module: nn.Module, path: str, through: list[str]) -> LayerPair:
     first = source.module
-    return {
-        "first": source.path,
-        "then": path,
-        "kinds": [type(first).__name__, type(module).__name__],
-        "widths": [*_widths(first), _widths(module)[1]],
-        "kernels": [list(getattr(m, "kernel_size", ())) for m in (first, module)],
-        "grouped": any(getattr(m, "groups", 1) > 1 for m in (first, module)),
-        "through": through,
-    }
+    return LayerPair(
+        source.path,
+        path,
+        kinds=(type(first).__name__, type(module).__name__),
+        widths=(*_widths(first), _widths(module)[1]),
+        kernels=tuple(tuple(getattr(m, "kernel_size", ())) for m in (first, module)),
+        grouped=any(getattr(m, "groups", 1) > 1 for m in (first, module)),
+        through=tuple(through),
+    )
 
 
 def _widths(module: Any) -> tuple[int, int]:
@@ -192,9 +191,12 @@ def _widths(module: Any) -> tuple[int, int]:
     return module.in_channels, module.out_channels
 
 
-def _distinct(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+Row = TypeVar("Row")
+
+
+def _distinct(rows: Iterator[Row]) -> list[Row]:
     """Remove duplicates: a layer that runs several times makes the same row each time."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     for row in rows:
         if row not in found:
             found.append(row)

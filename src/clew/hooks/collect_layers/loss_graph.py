@@ -45,7 +45,7 @@ class SeenParameter:
 
 @dataclass
 class Stranger:
-    """A module or bare parameter that takes part in a model without being registered in it."""
+    """A module or bare parameter that a model uses without being registered in it."""
 
     kind: str
     within: str | None

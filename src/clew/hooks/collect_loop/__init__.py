@@ -1,6 +1,6 @@
 """What is collected of the training loop: losses, batches, evaluation, optimizers, schedulers.
 
-Enter at `loss_calls.py`. May import: records, measure, hooks.entry.
+Enter at `loss_calls.py`. May import: records, measure, hooks.collect_layers, hooks.entry.
 
 - `batch_samples`: samples of a batch: content hashes, labels, what is constant, and whether labels
   depend on inputs

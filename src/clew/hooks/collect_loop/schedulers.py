@@ -30,12 +30,12 @@ class Known:
     last: SchedulerFact | None = None  # the last fact written
 
     def read(self, scheduler: Any, owner: int | None) -> None:
-        """Read what only a live scheduler can tell: a fold's scheduler is freed with the fold."""
+        """Read what only a live scheduler knows: that of a cross-validation fold is freed with the fold."""
         self.steps, self.since = steps_of(scheduler), 0
         self.owner = owner if owner is not None else self.owner
 
     def bury(self) -> None:
-        """It is freed: use what was counted since, if its optimizer is known."""
+        """The scheduler was freed: use what was counted since, if its optimizer is known."""
         self.steps = self.steps + self.since if self.steps is not None and self.owner is not None else None
         self.since = 0
 

@@ -112,7 +112,8 @@ class Feeding:
         self.loaders: dict[int, int] = {}  # id of an iterator -> number of its loader
         self.names: dict[int, list[str]] = {}  # number of a loader -> the program's names for it
         self.objects: dict[int, weakref.ref[Any]] = {}  # a loader's number -> the loader
-        self.held: dict[int, Any] | None = None  # the same, kept alive while experiments may need them
+        self._kept: dict[int, Any] = {}  # the same, kept alive while experiments may need them
+        self._keepers: set[object] = set()
         self.evaluations = EvaluationBatches(self, sink, late, step)
         safely = partial(guard.inner, "feeding")
         self.training: Safely = safely(self._training)
@@ -125,13 +126,35 @@ class Feeding:
     def fed_to(self, root: Root) -> Fed:
         return self._fed.setdefault(root.index, Fed())
 
+    def keep_loaders(self) -> Callable[[], None]:
+        """Keep loaders alive that the program releases, until the returned function is called."""
+        keeper = object()
+        self._keepers.add(keeper)
+        return partial(self._release, keeper)
+
+    def _release(self, keeper: object) -> None:
+        self._keepers.discard(keeper)
+        if not self._keepers:
+            self._kept.clear()
+
+    def iterated(self, index: int, loader: Any) -> None:
+        """The program iterates over its loader of this number."""
+        self.objects[index] = weakref.ref(loader)
+        if self._keepers:
+            self._kept[index] = loader  # `for x in DataLoader(…)` releases it at once
+
+    def existing_loaders(self) -> dict[int, Any]:
+        """The loaders that still exist, by number."""
+        alive = {n: loader for n, ref in self.objects.items() if (loader := ref()) is not None}
+        return {**alive, **self._kept}
+
     @property
     def loader(self) -> int | None:
         """Number of the loader that delivered last."""
         return self.loaders.get(self.source)
 
     def phases(self) -> dict[int, str]:
-        """What each loader fed, by its number: "train" or another phase."""
+        """The phase that each loader fed, by its number: "train" or another one."""
         return {loader: phase for phase, _, loader, *_ in self._announced if loader is not None}
 
     def announce(self, phase: str, root: Root, names: list[str]) -> int:

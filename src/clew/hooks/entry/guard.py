@@ -76,7 +76,7 @@ class Guard:
         return injected
 
     def inner(self, name: str, function: Callable[..., None]) -> Callable[..., None]:
-        """Wrap a function called within a probe: the probe counts its time, and goes on if it fails."""
+        """Wrap a function called within a probe: the probe counts its time, and continues if it fails."""
         bare, off = self.bare(name, function), self.off
 
         def safe(*args: Any) -> None:

@@ -1,6 +1,7 @@
 """Where torch is wrapped: modules, losses, backward, optimizers, loaders, checkpoints.
 
-Enter at `torch_hooks.py`. May import: records, measure, hooks.entry, hooks.steps, the collectors.
+Enter at `torch_hooks.py`. May import: records, hooks.collect_layers, hooks.collect_loop, hooks.entry,
+hooks.steps.
 
 - `loader_seam`: the seams of loaders: batches, how long the program waits for them, and the indices of
   their samples

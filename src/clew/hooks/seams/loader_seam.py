@@ -40,9 +40,7 @@ def watch_data(probes: Probes) -> None:
             fact = replace(fact, **datasets.describe(loader))
             fact.write(watcher.sink, watcher.clock.step)
         feeding.loaders[id(iterator)] = index
-        feeding.objects[index] = weakref.ref(loader)
-        if feeding.held is not None:
-            feeding.held[index] = loader  # `for x in DataLoader(…)` releases it at once
+        feeding.iterated(index, loader)
         datasets.epoch_began(loader, index, watcher.clock.step)
 
     machine = probes.machine

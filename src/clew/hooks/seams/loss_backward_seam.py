@@ -13,6 +13,16 @@ from torch.compiler import is_compiling
 from clew.hooks.collect_loop.loss_calls import LOSSES
 from clew.hooks.entry.patches import Wrap
 from clew.hooks.seams.probes import Probes
+from clew.hooks.steps.recorder import Recorder
+from clew.hooks.steps.step_machine import StepMachine
+
+
+def report(machine: StepMachine, recorder: Recorder, event: str, *args: Any) -> None:
+    """Report an event; if the recorder fails, another takes its place and gets the event again."""
+    try:
+        getattr(recorder, event)(*args)
+    except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+        getattr(machine.failed(recorder, error), event)(*args)
 
 
 def watch_losses(probes: Probes) -> None:
@@ -26,16 +36,21 @@ def watch_losses(probes: Probes) -> None:
                 if is_compiling() or busy or get_ident() != machine.thread:
                     return original(*args, **kwargs)
                 recorder = machine.recorder
-                reported = busy = recorder.loss_entered()  # tensor subclasses call back into the function
+                try:
+                    reported = recorder.loss_entered()
+                except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                    recorder = machine.failed(recorder, error)
+                    reported = recorder.loss_entered()
+                busy = reported  # tensor subclasses call back into the function
                 try:
                     result = original(*args, **kwargs)
                 except Exception as error:
-                    recorder.loss_raised(kind, original, args, kwargs, error)
+                    report(machine, recorder, "loss_raised", kind, original, args, kwargs, error)
                     raise
                 finally:
                     busy = False
                 if reported:
-                    recorder.loss_called(kind, original, args, kwargs, result)
+                    report(machine, recorder, "loss_called", kind, original, args, kwargs, result)
                 return result
 
             return wrapper

@@ -1,6 +1,7 @@
 """The step machine: which step it is, whether it is sampled, and what is recorded of it.
 
-Enter at `step_machine.py`. May import: records, measure, hooks.entry, the collectors.
+Enter at `step_machine.py`. May import: records, measure, hooks.collect_layers, hooks.collect_loop,
+hooks.entry.
 
 - `forward_calls`: forward calls of models: their modes, which are training, which are measured, and the
   modules inside

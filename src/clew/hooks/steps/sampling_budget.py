@@ -38,7 +38,7 @@ class SamplingBudget:
         self._next = 0
         self._taken = 0
         self.interval = SPARSE_EVERY
-        self.excused = 0.0  # seconds of this step that the user asked for, outside the budget
+        self._excused = 0.0  # seconds of this step that the user asked for, outside the budget
         self.light_cost = 0.0  # seconds per step spent writing light steps
         self.spent = 0.0
         self.elapsed = 0.0
@@ -46,6 +46,10 @@ class SamplingBudget:
     def always(self, steps: range) -> None:
         """Sample these steps, whatever they cost."""
         self._always.append(steps)
+
+    def excuse(self, seconds: float) -> None:
+        """The user asked for work that took this long: it is no cost of the open step."""
+        self._excused += seconds
 
     def stop(self) -> None:
         """Take no more samples in this run."""
@@ -75,7 +79,7 @@ class SamplingBudget:
         """Book Clew's own time in a step against the step's total time."""
         self.spent += own
         self.elapsed += total
-        own, total, self.excused = own - self.excused, total - self.excused, 0.0
+        own, total, self._excused = own - self._excused, total - self._excused, 0.0
         self._earn(1, own, total)
         if sampled:
             # Part of the cost of a sample is not in our own time: torch's slower paths, cold caches.

@@ -111,7 +111,7 @@ class StepMachine:
         if self._hooks is not None:
             rest = self._hooks.hang_or_rest()
             self._exchange(self.light if rest and not self._light_failed else self.full)
-        for listener in watcher.between_steps:
+        for listener in tuple(watcher.between_steps):  # one that has finished removes itself
             listener(step)
         self.light.prepare()
 
@@ -149,7 +149,7 @@ class StepMachine:
         return self.recorder
 
     def halt(self) -> None:
-        """A central probe failed: disarm everything and take no more samples."""
+        """A central probe failed: switch everything off and take no more samples."""
         try:
             self.light.settle()
         except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user

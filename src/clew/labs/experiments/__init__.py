@@ -1,7 +1,7 @@
 """Short experiments on a snapshot; checks judge what they find.
 
-Enter at `run.py`, which runs those of `experiment_list.py`. May import: records, hooks, labs.snapshot,
-labs.network.
+Enter at `run.py`, which runs those of `experiment_list.py`. May import: records, measure, hooks,
+labs.network, labs.snapshot.
 
 - `base`: the base class of all experiments: a question, and one method that tries it and returns plain
   numbers

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clew.labs.snapshot.time_limit import Clock
-from clew.records.codec import json_float
-from clew.records.facts.experiment_facts import DONE, ExperimentFact
+from clew.records.facts.experiment_facts import DONE, ExperimentFact, RecordedPlot
+from clew.records.finding import Exhibit
 
 if TYPE_CHECKING:
     from clew.labs.snapshot.subject import Subject
@@ -37,16 +37,11 @@ class Plot:
         """The loss, step by step."""
         return cls(title, range(len(losses)), losses)
 
-    def to_json(self) -> dict[str, Any]:
+    def recorded(self) -> RecordedPlot:
+        """At most MOST_POINTS of its points, evenly spaced."""
         stride = max(1, -(-len(self.x) // MOST_POINTS))
-        return {
-            "title": self.title,
-            "x": [json_float(float(v)) for v in self.x[::stride]],
-            "y": [json_float(float(v)) for v in self.y[::stride]],
-            "x_label": self.x_label,
-            "y_label": self.y_label,
-            "log_x": self.log_x,
-        }
+        x, y = (tuple(float(v) for v in values[::stride]) for values in (self.x, self.y))
+        return RecordedPlot(self.title, x, y, self.x_label, self.y_label, self.log_x)
 
 
 @dataclass(frozen=True)
@@ -55,13 +50,14 @@ class Result:
 
     data: ExperimentFact | Mapping[str, Any]  # a mapping from experiments without a fact of their own
     plots: Sequence[Plot] = ()
-    exhibits: Sequence[Mapping[str, Any]] = ()  # samples, as `clew.labs.snapshot.sample_exhibits` makes them
+    exhibits: Sequence[Exhibit | Mapping[str, Any]] = ()  # samples; as a mapping: `{kind, caption, data}`
 
     def fact(self) -> ExperimentFact:
         """What is recorded of it."""
         found = self.data if isinstance(self.data, ExperimentFact) else ExperimentFact(data=self.data)
-        plots = tuple(plot.to_json() for plot in self.plots)
-        return replace(found, status=DONE, plots=plots, exhibits=tuple(self.exhibits))
+        plots = tuple(plot.recorded() for plot in self.plots)
+        shown = (e if isinstance(e, Exhibit) else Exhibit.from_json(dict(e)) for e in self.exhibits)
+        return replace(found, status=DONE, plots=plots, exhibits=tuple(shown))
 
 
 @dataclass(frozen=True)
@@ -71,6 +67,7 @@ class Experiment(ABC):
     name: ClassVar[str]  # name of the check that judges it
     question: ClassVar[str]  # "can it memorise one batch?"
     rank: ClassVar[int]  # order of running (0–100): cheap and informative ones first
+    needs_optimizer: ClassVar[bool] = False  # it judges the program's own; others use any that learns
 
     @abstractmethod
     def run(self, subject: Subject, clock: Clock) -> Result:

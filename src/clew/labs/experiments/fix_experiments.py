@@ -68,7 +68,7 @@ def prove(check: str, found: Iterable[str], subject: Subject, clock: Clock) -> P
     try:
         proof = _FixExperiment(subject, as_it_is, repair.variants, clock).run()
     except OutOfTime:
-        raise CannotJudge("no time left to test the fix") from None
+        raise CannotJudge("time limit reached before the fix could be tested") from None
     return replace(proof, helped=None) if repair.only_confirms and not proof.helped else proof
 
 
@@ -95,7 +95,7 @@ class _FixExperiment:
             if proof.helped:
                 break
         if proof is None:
-            raise CannotJudge("no time left to test the fix")
+            raise CannotJudge("time limit reached before the fix could be tested")
         return proof
 
     def _seconds_per_step(self) -> float:

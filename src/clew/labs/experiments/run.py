@@ -22,8 +22,8 @@ from clew.records.facts.fact import FactSink
 TIME_LIMIT = 120.0  # seconds in all
 LARGEST_SHARE = 0.25  # share of the limit that one experiment may take
 LEAST = 0.2  # seconds below which none is started
-NO_TIME = "no time left"
-MORE_TIME = "give it more: --time-limit {seconds:.0f}"
+NO_TIME = "time limit reached"
+MORE_TIME = "allow more: --time-limit {seconds:.0f}"
 
 Progress = Callable[[int, int, str, float], None]  # how many are done, of how many; which one runs, how far
 

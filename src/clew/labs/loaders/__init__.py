@@ -1,6 +1,6 @@
-"""The way of a sample from the dataset to the model: shown, measured and surveyed.
+"""The path of a sample from the dataset to the model: shown, measured and surveyed.
 
-Enter at `run.py`. May import: records, hooks, labs.snapshot.
+Enter at `run.py`. May import: records, measure, hooks, labs.snapshot.
 
 - `dataset_stages`: the stages a sample passes: nested datasets, their methods, transforms and functions,
   and collate
@@ -9,10 +9,10 @@ Enter at `run.py`. May import: records, hooks, labs.snapshot.
 - `field_values`: splits a sample into fields, each an array or a text, for anything a dataset can return
 - `loader_view`: the view of one loader: samples, the same samples as the model gets them, and the
   differences
-- `pipeline`: one data pipeline: from the dataset through transforms and collate to the batches the model
-  gets
 - `program_loaders`: finds the loaders of a running program: those it creates and iterates, and what its
   models get
+- `readable_loader`: a loader that can be read without side effects: its samples, its batches and the stages
+  in between
 - `run`: runs `clew data`: shows, measures and surveys the loaders, in that order, within a time limit
 - `sample_path`: follows one sample through every stage: its input, its output and how long it took
 - `stage_trace`: traces samples through the stages: the input, the output and the time of each

@@ -27,8 +27,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDat
 
 from clew.hooks.seams.loader_seam import Crew, Indices
 from clew.labs.loaders.dataset_stages import COLLATE, READ
-from clew.labs.loaders.pipeline import MAP, Pipeline, of_loader
-from clew.labs.loaders.sample_path import readable
+from clew.labs.loaders.readable_loader import MAP, ReadableLoader, of_loader
+from clew.labs.loaders.sample_path import untraced_sample
 from clew.labs.loaders.stage_trace import StageCall
 from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import error_line, frames_in_text, last_line, users_frames
@@ -58,16 +58,16 @@ def find_failing_sample(error: BaseException, indices: Indices) -> Failure | Non
     loader = _loader_of(id(iterator._dataset), id(iterator._index_sampler), error.__traceback__)
     if loader is None:
         return None
-    pipeline = of_loader(loader, names=_names(error.__traceback__, loader))
+    readable = of_loader(loader, names=_names(error.__traceback__, loader))
     worker = WORKER.search(message)
     if worker is not None:
         drawn = indices.of(iterator, _batch_number(iterator, error.__traceback__)) or []
-        return _reproduced(pipeline, drawn, int(worker.group(2)), last_line(str(error)), error)
+        return _reproduced(readable, drawn, int(worker.group(2)), last_line(str(error)), error)
     if any(words in message for words in NOT_PICKLED) and isinstance(
         iterator, _MultiProcessingDataLoaderIter
     ):
-        return _unpicklable(pipeline, message)
-    return _in_this_process(pipeline, iterator, indices, error)
+        return _unpicklable(readable, message)
+    return _in_this_process(readable, iterator, indices, error)
 
 
 def _iterator_in(traceback: TracebackType | None) -> Any:
@@ -109,16 +109,16 @@ def _batch_number(iterator: Any, traceback: TracebackType | None) -> int:
 
 
 def _reproduced(
-    pipeline: Pipeline, indices: Sequence[int], worker: int | None, error: str, original: BaseException
+    readable: ReadableLoader, indices: Sequence[int], worker: int | None, error: str, original: BaseException
 ) -> Failure:
-    base = Failure("not reproduced", error, pipeline.name, worker, tuple(indices))
+    base = Failure("not reproduced", error, readable.name, worker, tuple(indices))
     until = perf_counter() + SECONDS
-    with pipeline.reading():
-        decoder = TokenDecoder(pipeline)
-        if pipeline.kind != MAP:
-            return _from_stream(pipeline, base, until)
+    with readable.reading():
+        decoder = TokenDecoder(readable)
+        if readable.kind != MAP:
+            return _from_stream(readable, base, until)
         for seed in range(REREADS):
-            found = _reread(pipeline, indices, seed, base, decoder)
+            found = _reread(readable, indices, seed, base, decoder)
             if found is not None:
                 return found
             if perf_counter() > until:
@@ -131,22 +131,22 @@ def _reproduced(
 
 
 def _reread(
-    pipeline: Pipeline, indices: Sequence[int], seed: int, base: Failure, decoder: TokenDecoder
+    readable: ReadableLoader, indices: Sequence[int], seed: int, base: Failure, decoder: TokenDecoder
 ) -> Failure | None:
     samples = []
     for index in indices:
         calls: list[StageCall] = []
         own_seed = seed * 7919 + index
         try:
-            with pipeline.following(calls.append):
-                samples.append(pipeline.sample(index, own_seed))
+            with readable.following(calls.append):
+                samples.append(readable.sample(index, own_seed))
         except Exception as raised:  # noqa: BLE001 - this is the failure to find
-            plain = readable(pipeline, index, own_seed)
+            plain = untraced_sample(readable, index, own_seed)
             if plain is None:
                 failed = [call for call in calls if call.error is not None]
                 return _of_sample(base, index, raised, failed, decoder)
             samples.append(plain[0])  # tracing it fails, which is not the failure to find
-    return _collated(pipeline, samples, indices, base)
+    return _collated(readable, samples, indices, base)
 
 
 def _of_sample(
@@ -159,7 +159,7 @@ def _of_sample(
     given = failed[0].given[0] if failed and failed[0].given else None
     if stage is not None and stage.kind != READ and not isinstance(given, (int, type(None))):
         view = _view(given, f"input of {stage.name}", decoder)
-    return replace(_of_error(base, "sample", raised), index=index, stage=name, look=view)
+    return replace(_of_error(base, "sample", raised), index=index, stage=name, view=view)
 
 
 def _of_error(base: Failure, kind: str, raised: BaseException) -> Failure:
@@ -174,14 +174,14 @@ def _view(value: Any, title: str, decoder: TokenDecoder) -> ValueView | None:
 
 
 def _collated(
-    pipeline: Pipeline, samples: Sequence[Any], indices: Sequence[int], base: Failure
+    readable: ReadableLoader, samples: Sequence[Any], indices: Sequence[int], base: Failure
 ) -> Failure | None:
-    if pipeline.collate is None or not samples:
+    if readable.collate is None or not samples:
         return None
     try:
-        pipeline.collated(samples)
+        readable.collated(samples)
     except Exception as raised:  # noqa: BLE001 - this is the failure to find
-        name = next((s.name for s in pipeline.stages if s.kind == COLLATE), "collate")
+        name = next((s.name for s in readable.stages if s.kind == COLLATE), "collate")
         odd, details = odd_samples(samples, indices)
         return replace(_of_error(base, "collate", raised), stage=name, index=odd, details=details)
     return None
@@ -214,11 +214,11 @@ def _form(sample: Any) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
+def _from_stream(readable: ReadableLoader, base: Failure, until: float) -> Failure:
     """A dataset without an index: read its samples in order until one fails."""
     number = 0
     try:
-        for _ in pipeline.samples():
+        for _ in readable.samples():
             number += 1
             if perf_counter() > until:
                 break
@@ -233,28 +233,28 @@ def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: st
     loader = _loader_of(crew.dataset, crew.sampler, error.__traceback__) if crew is not None else None
     if crew is None or loader is None:
         return None
-    pipeline = of_loader(loader, names=_names(error.__traceback__, loader))
+    readable = of_loader(loader, names=_names(error.__traceback__, loader))
     worker, drawn = next(n for n, pid in enumerate(crew.pids) if pid in pids), crew.waiting()
-    base = Failure("killed", message.strip().splitlines()[0][:300], pipeline.name, worker, tuple(drawn[:64]))
-    found = fatal(pipeline, drawn, SECONDS) if pipeline.kind == MAP and drawn else None
+    base = Failure("killed", message.strip().splitlines()[0][:300], readable.name, worker, tuple(drawn[:64]))
+    found = fatal(readable, drawn, SECONDS) if readable.kind == MAP and drawn else None
     if found is None:
-        note = "read again in another process, none of the samples being loaded kills it"
-        hint = "others out of memory: use fewer workers, a smaller prefetch_factor, or smaller samples"
+        note = "reading the same samples in another process does not kill that one"
+        hint = "memory may have run out: use fewer workers, a smaller prefetch_factor, or smaller samples"
         return replace(base, notes=(note,) if drawn else (), hint=hint)
     index, how = found
-    return replace(base, index=index, notes=(f"read again in another process, it dies too: {how}",))
+    return replace(base, index=index, notes=(f"reading it in another process kills that one too: {how}",))
 
 
-def _unpicklable(pipeline: Pipeline, message: str) -> Failure:
+def _unpicklable(readable: ReadableLoader, message: str) -> Failure:
     """Spawned workers get the dataset as a pickle: which part of it can't be pickled?"""
     details = []
-    for name, owner in (("dataset", pipeline.dataset), ("collate_fn", pipeline.collate)):
+    for name, owner in (("dataset", readable.dataset), ("collate_fn", readable.collate)):
         details += [f"{name}{path}: {why}" for path, why in _culprits(owner)]
     hint = (
         "use functions and classes from the top level of a module, not lambdas or local ones; or fork workers"
     )
     line = message.strip().splitlines()[0][:300]
-    return Failure("unpicklable", line, pipeline.name, details=tuple(details[:MOST_DETAILS]), hint=hint)
+    return Failure("unpicklable", line, readable.name, details=tuple(details[:MOST_DETAILS]), hint=hint)
 
 
 def _culprits(owner: Any, path: str = "", depth: int = 3) -> list[tuple[str, str]]:
@@ -273,7 +273,7 @@ def _culprits(owner: Any, path: str = "", depth: int = 3) -> list[tuple[str, str
 
 
 def _in_this_process(
-    pipeline: Pipeline, iterator: Any, indices: Indices, error: BaseException
+    readable: ReadableLoader, iterator: Any, indices: Indices, error: BaseException
 ) -> Failure | None:
     """Without workers the traceback is complete; only the sample is missing."""
     if isinstance(error, (KeyboardInterrupt, SystemExit)) or isinstance(
@@ -281,20 +281,20 @@ def _in_this_process(
     ):
         return None
     drawn = indices.of(iterator, iterator._num_yielded) or []
-    if pipeline.kind != MAP or not drawn:
+    if readable.kind != MAP or not drawn:
         return None
-    found = _reproduced(pipeline, drawn, None, error_line(error), error)
+    found = _reproduced(readable, drawn, None, error_line(error), error)
     return found if found.kind != "not reproduced" else None
 
 
-def fatal(pipeline: Pipeline, indices: Sequence[int], seconds: float) -> tuple[int, str] | None:
+def fatal(readable: ReadableLoader, indices: Sequence[int], seconds: float) -> tuple[int, str] | None:
     """The index and what happened; None if all can be read, or nothing can be tried here."""
     if not hasattr(os, "fork"):
         return None
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        _read(pipeline, indices, writing)
+        _read(readable, indices, writing)
     os.close(writing)
     try:
         begun, status = _watched(child, reading, seconds)
@@ -307,17 +307,17 @@ def fatal(pipeline: Pipeline, indices: Sequence[int], seconds: float) -> tuple[i
     return begun[-1], f"exit code {os.WEXITSTATUS(status)}"
 
 
-def _read(pipeline: Pipeline, indices: Sequence[int], writing: int) -> None:
+def _read(readable: ReadableLoader, indices: Sequence[int], writing: int) -> None:
     """In the child: report which sample is started, then read it. Never returns."""
     try:
         silence = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(silence, stream)
-        with pipeline.reading():
+        with readable.reading():
             for index in indices:
                 os.write(writing, f"{index}\n".encode())
                 with contextlib.suppress(Exception):
-                    pipeline.sample(index)
+                    readable.sample(index)
     finally:
         os._exit(ALIVE)
 

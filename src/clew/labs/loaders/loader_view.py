@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from clew.labs.loaders.dataset_stages import COLLATE, READ, datasets_in
-from clew.labs.loaders.pipeline import BATCHES, ITERABLE, MAP, MODEL, Pipeline
+from clew.labs.loaders.readable_loader import BATCHES, ITERABLE, MAP, MODEL, ReadableLoader
 from clew.labs.loaders.sample_path import fingerprint, path_of
 from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import error_line
@@ -29,96 +29,94 @@ CHANNELS = (1, 3, 4)
 SMALLEST = 8  # rows and columns of an image
 
 SEEDS = range(8)  # under which a sample must differ from itself to be random
-REDRAWN = (
-    "reading uses random numbers: the dataset's samples were drawn again, the model's are those of training"
-)
+REDRAWN = "reading is random: the dataset's samples were drawn again; the model's are from training"
 
 
-def view_loader(pipeline: Pipeline, number: int = 8, sample: int | None = None) -> LoaderView:
+def view_loader(readable: ReadableLoader, number: int = 8, sample: int | None = None) -> LoaderView:
     """This many samples, before and after batching; with `sample`, that one stage by stage."""
     notes: list[str] = []
-    indices = pipeline.drawn[0] if pipeline.drawn else None
-    with pipeline.reading():
-        decoder = TokenDecoder(pipeline)
-        chosen = _chosen(pipeline, number, indices)
-        samples = _samples(pipeline, number, chosen, decoder, notes)
-        batch = _batch(pipeline, chosen, notes)
-        known = chosen if indices or not pipeline.delivered else None
-        rows, place = _rows(pipeline, batch, number, known, decoder)
-        way = _way(pipeline, sample, decoder)
-        stages = _passed(pipeline, way, chosen)
-        drawn = _draws(pipeline, chosen) if known and rows and samples else False
-    indexed = pipeline.sampler is not None and pipeline.kind == MAP
+    indices = readable.drawn[0] if readable.drawn else None
+    with readable.reading():
+        decoder = TokenDecoder(readable)
+        chosen = _chosen(readable, number, indices)
+        samples = _samples(readable, number, chosen, decoder, notes)
+        batch = _batch(readable, chosen, notes)
+        known = chosen if indices or not readable.delivered else None
+        rows, place = _rows(readable, batch, number, known, decoder)
+        way = _way(readable, sample, decoder)
+        stages = _passed(readable, way, chosen)
+        drawn = _draws(readable, chosen) if known and rows and samples else False
+    indexed = readable.sampler is not None and readable.kind == MAP
     shown = LoaderView(
-        name=pipeline.name,
-        role=pipeline.role,
-        number=pipeline.number,
-        kind=pipeline.kind,
-        file=pipeline.file,
-        line=pipeline.line,
-        dataset=_dataset(pipeline),
-        length=pipeline.length,
-        batch_size=pipeline.batch_size,
-        workers=pipeline.workers,
-        sampler=type(pipeline.sampler).__name__ if indexed else "",
-        shuffled=pipeline.shuffled,
+        name=readable.name,
+        role=readable.role,
+        number=readable.number,
+        kind=readable.kind,
+        file=readable.file,
+        line=readable.line,
+        dataset=_dataset(readable),
+        length=readable.length,
+        batch_size=readable.batch_size,
+        workers=readable.workers,
+        sampler=type(readable.sampler).__name__ if indexed else "",
+        shuffled=readable.shuffled,
         stages=stages,
         samples=tuple(samples),
         rows=tuple(rows),
         rows_of=place,
         batch=parts_of(batch) if batch is not None else (),
-        inputs=_inputs(pipeline),
+        inputs=_inputs(readable),
         way=way,
     )
-    return _with_remarks(shown, notes, pipeline, drawn)
+    return _with_remarks(shown, notes, readable, drawn)
 
 
-def _dataset(pipeline: Pipeline) -> str:
+def _dataset(readable: ReadableLoader) -> str:
     """`Subset of Digits`."""
-    if pipeline.dataset is None:
+    if readable.dataset is None:
         return ""
-    chain = [type(dataset).__name__ for dataset, _ in datasets_in(pipeline.dataset)]
+    chain = [type(dataset).__name__ for dataset, _ in datasets_in(readable.dataset)]
     return " of ".join(list(dict.fromkeys(chain))[:4])
 
 
-def _draws(pipeline: Pipeline, chosen: Sequence[int]) -> bool:
+def _draws(readable: ReadableLoader, chosen: Sequence[int]) -> bool:
     """Whether reading the same sample with another random seed gives another result."""
     try:
-        first, *others = (fingerprint(pipeline.sample(chosen[0], seed=seed)) for seed in SEEDS)
+        first, *others = (fingerprint(readable.sample(chosen[0], seed=seed)) for seed in SEEDS)
     except Exception:  # noqa: BLE001 - the user's dataset; what it raises has been noted
         return False
     return any(other != first for other in others)
 
 
-def _with_remarks(shown: LoaderView, notes: list[str], pipeline: Pipeline, drawn: bool) -> LoaderView:
-    if pipeline.note and pipeline.kind == MAP:
-        notes.append(f"{pipeline.note}; its attributes were restored afterwards")
+def _with_remarks(shown: LoaderView, notes: list[str], readable: ReadableLoader, drawn: bool) -> LoaderView:
+    if readable.note and readable.kind == MAP:
+        notes.append(f"{readable.note}; its attributes were restored afterwards")
     remarks = [*([REDRAWN] if drawn else []), *remarks_on(shown)]
     return replace(shown, remarks=tuple(remarks), notes=tuple(dict.fromkeys(notes)))
 
 
-def _chosen(pipeline: Pipeline, number: int, indices: Sequence[int] | None) -> list[int]:
+def _chosen(readable: ReadableLoader, number: int, indices: Sequence[int] | None) -> list[int]:
     """The samples of the first batch; else the first ones of a new epoch."""
-    if pipeline.kind != MAP:
+    if readable.kind != MAP:
         return []
     if indices:
         return list(indices)
     try:
-        return next(pipeline.indices(), [])
+        return next(readable.indices(), [])
     except Exception:  # noqa: BLE001 - the user's sampler: start from the beginning
-        return list(range(min(number, pipeline.length or 0)))
+        return list(range(min(number, readable.length or 0)))
 
 
 def _samples(
-    pipeline: Pipeline, number: int, chosen: Sequence[int], decoder: TokenDecoder, notes: list[str]
+    readable: ReadableLoader, number: int, chosen: Sequence[int], decoder: TokenDecoder, notes: list[str]
 ) -> list[ValueView]:
-    if pipeline.kind == MAP:
-        return [_sample(pipeline, index, decoder) for index in _enough(pipeline, number, chosen)]
-    if pipeline.kind != ITERABLE:
+    if readable.kind == MAP:
+        return [_sample(readable, index, decoder) for index in _enough(readable, number, chosen)]
+    if readable.kind != ITERABLE:
         return []
     found = []
     try:
-        for n, value in enumerate(itertools.islice(pipeline.samples(), number)):
+        for n, value in enumerate(itertools.islice(readable.samples(), number)):
             found.append(view_value(value, f"sample {n}", decoder, index=n))
     except CannotRead as reason:
         notes.append(str(reason))
@@ -127,31 +125,31 @@ def _samples(
     return found
 
 
-def _enough(pipeline: Pipeline, number: int, chosen: Sequence[int]) -> list[int]:
+def _enough(readable: ReadableLoader, number: int, chosen: Sequence[int]) -> list[int]:
     """The samples of the batch; if more are requested than it has, further ones."""
     if number <= len(chosen):
         return list(chosen[:number])
     further: list[int] = []
     with contextlib.suppress(Exception):  # the user's sampler; use those of the batch
-        further = list(itertools.islice(itertools.chain.from_iterable(pipeline.indices()), 4 * number))
+        further = list(itertools.islice(itertools.chain.from_iterable(readable.indices()), 4 * number))
     return list(dict.fromkeys([*chosen, *further]))[:number]
 
 
-def _sample(pipeline: Pipeline, index: int, decoder: TokenDecoder) -> ValueView:
+def _sample(readable: ReadableLoader, index: int, decoder: TokenDecoder) -> ValueView:
     try:
-        return view_value(pipeline.sample(index), f"sample {index}", decoder, index=index)
+        return view_value(readable.sample(index), f"sample {index}", decoder, index=index)
     except Exception as error:  # noqa: BLE001 - the user's dataset
         return ValueView(f"sample {index}", index, error=error_line(error))
 
 
-def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
+def _batch(readable: ReadableLoader, chosen: Sequence[int], notes: list[str]) -> Any:
     """As it was delivered; if none was, built here."""
-    if pipeline.delivered:
-        return pipeline.delivered[0]
+    if readable.delivered:
+        return readable.delivered[0]
     try:
-        if pipeline.kind == MAP and chosen and pipeline.collate is not None:
-            return pipeline.batch(chosen)
-        return next(iter(pipeline.batches()), None)
+        if readable.kind == MAP and chosen and readable.collate is not None:
+            return readable.batch(chosen)
+        return next(iter(readable.batches()), None)
     except CannotRead as reason:
         notes.append(str(reason))
     except Exception as error:  # noqa: BLE001 - the user's dataset or collate
@@ -160,15 +158,15 @@ def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
 
 
 def _rows(
-    pipeline: Pipeline, batch: Any, number: int, indices: Sequence[int] | None, decoder: TokenDecoder
+    readable: ReadableLoader, batch: Any, number: int, indices: Sequence[int] | None, decoder: TokenDecoder
 ) -> tuple[list[ValueView], str]:
     """The model's input, with the labels of the batch; without a model, the batch's rows."""
     if batch is None:
         return [], ""
     labels = _labels(batch, number, decoder)
     value, what = batch, "batch"
-    if pipeline.inputs and pipeline.kind != MODEL:
-        value, what = _arguments(pipeline.inputs[0]), "model"
+    if readable.inputs and readable.kind != MODEL:
+        value, what = _arguments(readable.inputs[0]), "model"
     parts = rows_of(value, number)
     if what == "model" and len(parts) < min(number, len(rows_of(batch, number))):
         parts, what = rows_of(batch, number), "batch"
@@ -178,7 +176,7 @@ def _rows(
         title = f"sample {index}" if index is not None else f"row {n}"
         label = labels[n] if n < len(labels) and labels[n] else None
         views.append(view_value(row, title, decoder, index=index, label=label))
-    return views, "model" if pipeline.kind == MODEL else what
+    return views, "model" if readable.kind == MODEL else what
 
 
 def _labels(batch: Any, number: int, decoder: TokenDecoder) -> list[str]:
@@ -197,43 +195,45 @@ def _arguments(inputs: Any) -> Any:
     return {**{f"input[{n}]": a for n, a in enumerate(args)}, **kwargs}
 
 
-def _inputs(pipeline: Pipeline) -> Any:
-    if not pipeline.inputs:
+def _inputs(readable: ReadableLoader) -> Any:
+    if not readable.inputs:
         return ()
-    value = _arguments(pipeline.inputs[0])
+    value = _arguments(readable.inputs[0])
     named = value if isinstance(value, Mapping) else {"input": value}
     return parts_of(named)
 
 
-def _way(pipeline: Pipeline, sample: int | None, decoder: TokenDecoder) -> SamplePath | None:
-    if sample is None or pipeline.kind in (BATCHES, MODEL):
+def _way(readable: ReadableLoader, sample: int | None, decoder: TokenDecoder) -> SamplePath | None:
+    if sample is None or readable.kind in (BATCHES, MODEL):
         return None
-    if pipeline.length is not None and not 0 <= sample < pipeline.length:
-        return SamplePath(sample, error=f"there is no sample {sample}: the dataset has {pipeline.length}")
-    return path_of(pipeline, sample, decoder)
+    if readable.length is not None and not 0 <= sample < readable.length:
+        return SamplePath(sample, error=f"there is no sample {sample}: the dataset has {readable.length}")
+    return path_of(readable, sample, decoder)
 
 
-def _passed(pipeline: Pipeline, way: SamplePath | None, chosen: Sequence[int]) -> tuple[str, ...]:
+def _passed(readable: ReadableLoader, way: SamplePath | None, chosen: Sequence[int]) -> tuple[str, ...]:
     """Names of the stages: the dataset, its stages in order, and collate."""
-    if pipeline.kind in (BATCHES, MODEL):
+    if readable.kind in (BATCHES, MODEL):
         return ()
-    passed = _followed(pipeline, way, chosen)
-    inner = [dataset for dataset, _ in datasets_in(pipeline.dataset)][-1:]
+    passed = _followed(readable, way, chosen)
+    inner = [dataset for dataset, _ in datasets_in(readable.dataset)][-1:]
     first = [type(dataset).__name__ for dataset in inner]
     rest = [name for name, kind in passed if kind not in (READ, COLLATE)]
     return tuple(dict.fromkeys([*first, *rest, *(name for name, kind in passed if kind == COLLATE)]))
 
 
-def _followed(pipeline: Pipeline, way: SamplePath | None, chosen: Sequence[int]) -> list[tuple[str, str]]:
+def _followed(
+    readable: ReadableLoader, way: SamplePath | None, chosen: Sequence[int]
+) -> list[tuple[str, str]]:
     """As seen by a sample that passes them; if none can be read, as they were found."""
-    found = [(s.name, s.kind) for s in pipeline.stages]
+    found = [(s.name, s.kind) for s in readable.stages]
     if way is not None:
         return [(s.name, s.kind) for s in way.stages] or found
     calls: list[tuple[str, str]] = []
-    if pipeline.kind == MAP and chosen:
+    if readable.kind == MAP and chosen:
         with contextlib.suppress(Exception):
-            with pipeline.following(lambda call: calls.append((call.stage.name, call.stage.kind))):
-                pipeline.sample(chosen[0])
+            with readable.following(lambda call: calls.append((call.stage.name, call.stage.kind))):
+                readable.sample(chosen[0])
             return [*calls, *(pair for pair in found if pair[1] == COLLATE)]
     return found
 

@@ -20,7 +20,7 @@ from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import line_of_creation, names_in_callers
 from clew.hooks.seams.loader_seam import Indices
-from clew.labs.loaders.pipeline import EVAL, MODEL, TRAIN, Pipeline, of_loader
+from clew.labs.loaders.readable_loader import EVAL, MODEL, TRAIN, ReadableLoader, of_loader
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.nested_tensors import tensors_in
 from clew.records.errors import CannotRead
@@ -71,7 +71,7 @@ class Collector:
         self._bytes = 0
         self._began = 0.0
         self.backwards = 0
-        watcher.feeding.held = {}
+        self._release_loaders = watcher.feeding.keep_loaders()
         watcher.sampler.always(range(steps + 2))
 
     def install(self, safely: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
@@ -89,7 +89,7 @@ class Collector:
 
     def release(self) -> None:
         """Enough was observed: keep no further samples."""
-        self._watcher.feeding.held = None
+        self._release_loaders()
 
     def remove(self) -> None:
         """Unwrap what `install` has wrapped; what was wrapped later must be unwrapped by then."""
@@ -135,10 +135,11 @@ class Collector:
             self.delivered.append(made)
 
 
-def find_loaders(watcher: Watcher, collector: Collector) -> list[Pipeline]:
+def find_loaders(watcher: Watcher, collector: Collector) -> list[ReadableLoader]:
     """All loaders of the program that still exist, training loaders first; without a loader that
     trains, what the models got. Called on the training thread: the names are those of its variables."""
-    found = [_iterated(watcher, number, loader) for number, loader in _loaders(watcher).items()]
+    existing = watcher.feeding.existing_loaders()
+    found = [_iterated(watcher, number, loader) for number, loader in existing.items()]
     for made in collector.made:
         loader = made.loader()
         if loader is None:
@@ -152,14 +153,14 @@ def find_loaders(watcher: Watcher, collector: Collector) -> list[Pipeline]:
     _assign_batches(found, collector.delivered)
     _assign_roles(watcher, found)
     scope = _script_globals()
-    for pipeline in found:
-        pipeline.scope = scope
+    for readable in found:
+        readable.scope = scope
     if not any(p.delivered for p in found) and collector.delivered:
         found.insert(0, _of_model(collector.delivered, scope))
     return sorted(_distinct(found), key=lambda p: p.role == EVAL)
 
 
-def select_loaders(found: list[Pipeline], wanted: str) -> list[Pipeline]:
+def select_loaders(found: list[ReadableLoader], wanted: str) -> list[ReadableLoader]:
     """Those of that name or number (from 1, as listed); all if nothing is requested.
 
     Raises CannotRead if there is none; the message lists the loaders that exist.
@@ -168,22 +169,16 @@ def select_loaders(found: list[Pipeline], wanted: str) -> list[Pipeline]:
         return found
     taken = [p for n, p in enumerate(found, 1) if wanted in (str(n), *p.names, p.role)]
     if not taken:
-        there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none was found"
-        raise CannotRead(f"there is no loader {wanted!r}; there are: {there}")
+        there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none"
+        raise CannotRead(f"loader {wanted!r} is unknown; available: {there}")
     return taken
 
 
-def _loaders(watcher: Watcher) -> dict[int, Any]:
-    feeding = watcher.feeding
-    alive = {n: loader for n, ref in feeding.objects.items() if (loader := ref()) is not None}
-    return {**alive, **(feeding.held or {})}
-
-
-def _iterated(watcher: Watcher, number: int, loader: Any) -> Pipeline:
+def _iterated(watcher: Watcher, number: int, loader: Any) -> ReadableLoader:
     names = [*watcher.feeding.names.get(number, []), *_names(loader)]
-    pipeline = of_loader(loader, names=tuple(dict.fromkeys(names)))
-    pipeline.number = number
-    return pipeline
+    readable = of_loader(loader, names=tuple(dict.fromkeys(names)))
+    readable.number = number
+    return readable
 
 
 def _names(loader: Any) -> tuple[str, ...]:
@@ -192,56 +187,56 @@ def _names(loader: Any) -> tuple[str, ...]:
     return tuple(name for name in names if name not in ("loader", "self")) or names
 
 
-def _assign_batches(found: list[Pipeline], delivered: list[DeliveredBatch]) -> None:
+def _assign_batches(found: list[ReadableLoader], delivered: list[DeliveredBatch]) -> None:
     for one in delivered:
-        for pipeline in found:
-            if pipeline.number is not None and pipeline.number == one.loader and one.batch is not None:
-                pipeline.delivered.append(one.batch)
-                pipeline.inputs.append(one.inputs)
-                pipeline.drawn.append(one.indices)
+        for readable in found:
+            if readable.number is not None and readable.number == one.loader and one.batch is not None:
+                readable.delivered.append(one.batch)
+                readable.inputs.append(one.inputs)
+                readable.drawn.append(one.indices)
                 break
 
 
-def _assign_roles(watcher: Watcher, found: list[Pipeline]) -> None:
+def _assign_roles(watcher: Watcher, found: list[ReadableLoader]) -> None:
     """By the phase in which it was iterated; else by its name; else by whether it shuffles."""
     fed = watcher.feeding.phases()
     trains = any(p.delivered for p in found)
-    for pipeline in found:
-        if pipeline.delivered:
-            pipeline.role = TRAIN
-        elif pipeline.number is not None and fed.get(pipeline.number):
-            pipeline.role = TRAIN if fed[pipeline.number] == "train" else EVAL
+    for readable in found:
+        if readable.delivered:
+            readable.role = TRAIN
+        elif readable.number is not None and fed.get(readable.number):
+            readable.role = TRAIN if fed[readable.number] == "train" else EVAL
         else:
-            pipeline.role = _likely_role(pipeline, trains)
+            readable.role = _likely_role(readable, trains)
 
 
-def _likely_role(pipeline: Pipeline, others_train: bool) -> str:
-    words = " ".join(pipeline.names).lower()
+def _likely_role(readable: ReadableLoader, others_train: bool) -> str:
+    words = " ".join(readable.names).lower()
     if any(word in words for word in FOR_EVALUATION):
         return EVAL
-    if "train" in words or isinstance(pipeline.sampler, RandomSampler):
+    if "train" in words or isinstance(readable.sampler, RandomSampler):
         return TRAIN
     return EVAL if others_train else ""
 
 
-def _distinct(found: list[Pipeline]) -> list[Pipeline]:
-    """A loader that is iterated on two lines has two numbers but is one pipeline."""
-    seen: dict[int, Pipeline] = {}
-    for pipeline in found:
-        known = seen.setdefault(id(pipeline.loader) if pipeline.loader is not None else 0, pipeline)
-        if known is not pipeline and pipeline.delivered and not known.delivered:
-            seen[id(pipeline.loader)] = pipeline
+def _distinct(found: list[ReadableLoader]) -> list[ReadableLoader]:
+    """A loader that is iterated on two lines has two numbers but is one object."""
+    seen: dict[int, ReadableLoader] = {}
+    for readable in found:
+        known = seen.setdefault(id(readable.loader) if readable.loader is not None else 0, readable)
+        if known is not readable and readable.delivered and not known.delivered:
+            seen[id(readable.loader)] = readable
     return list(seen.values())
 
 
-def _of_model(delivered: list[DeliveredBatch], scope: dict[str, Any]) -> Pipeline:
+def _of_model(delivered: list[DeliveredBatch], scope: dict[str, Any]) -> ReadableLoader:
     """The model's inputs, with the targets of the loss."""
     batches = []
     for one in delivered:
         args, kwargs = one.inputs
         values = {f"input[{n}]" if len(args) > 1 else "input": a for n, a in enumerate(args)}
         batches.append({**values, **kwargs, **({"target": one.targets[0]} if one.targets else {})})
-    return Pipeline(
+    return ReadableLoader(
         MODEL, delivered=batches, inputs=[one.inputs for one in delivered], role=TRAIN, scope=scope
     )
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clew.labs.loaders.loader_view import view_loader
-from clew.labs.loaders.pipeline import ITERABLE, MAP, TRAIN, Pipeline
+from clew.labs.loaders.readable_loader import ITERABLE, MAP, TRAIN, ReadableLoader
 from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.loaders.survey.split_survey import survey
 from clew.records.data_report import DataOptions, Report
@@ -26,7 +26,7 @@ Fact = Callable[[str, dict[str, Any]], None]
 
 
 def inspect_loaders(
-    pipelines: Sequence[Pipeline],
+    loaders: Sequence[ReadableLoader],
     options: DataOptions,
     fact: Fact,
     *,
@@ -37,10 +37,10 @@ def inspect_loaders(
     """Show, measure and survey within the time limit; the results are also written as facts."""
     until = perf_counter() + options.time_limit
     if options.sample is not None:
-        pipelines = [p for p in pipelines if p.dataset is not None][:1] or pipelines
+        loaders = [p for p in loaders if p.dataset is not None][:1] or loaders
     views = tuple(
-        view_loader(pipeline, options.samples if options.sample is None else 0, options.sample)
-        for pipeline in pipelines
+        view_loader(readable, options.samples if options.sample is None else 0, options.sample)
+        for readable in loaders
     )
     for shown in views:
         fact(LoaderViewFact.fact_kind, LoaderViewFact(shown).to_json())
@@ -51,23 +51,23 @@ def inspect_loaders(
         seconds = (until - perf_counter()) * (MEASURING if options.judge else 1.0)
         seconds = seconds if options.sweep else min(seconds, LONGEST)
         tell = (lambda part: progress(0, 2, f"measuring {part}", 0.0)) if progress is not None else None
-        able = [p for p in pipelines if p.kind in (MAP, ITERABLE)]
+        able = [p for p in loaders if p.kind in (MAP, ITERABLE)]
         trained = [p for p in able if p.role == TRAIN][:1] or able[:1]
-        for pipeline in trained:
+        for readable in trained:
             found = measure(
-                pipeline, subject=subject, model=model, seconds=seconds, sweep=options.sweep, progress=tell
+                readable, subject=subject, model=model, seconds=seconds, sweep=options.sweep, progress=tell
             )
             report = replace(report, measured=(found,))
             for part in measured_facts(found):
                 fact(part.fact_kind, part.to_json())
     if options.judge:
-        report = _surveyed(report, pipelines, options, fact, until - perf_counter(), progress)
+        report = _surveyed(report, loaders, options, fact, until - perf_counter(), progress)
     return report
 
 
 def _surveyed(
     report: Report,
-    pipelines: Sequence[Pipeline],
+    loaders: Sequence[ReadableLoader],
     options: DataOptions,
     fact: Fact,
     seconds: float,
@@ -77,7 +77,7 @@ def _surveyed(
         if progress is not None:
             progress(1, 2, f"reading {split}", done / max(count, 1))
 
-    through = survey(pipelines, everything=options.all, time_limit=max(seconds, 1.0), progress=tell)
+    through = survey(loaders, everything=options.all, time_limit=max(seconds, 1.0), progress=tell)
     for one in through.surveys:
         fact(SurveyFact.fact_kind, SurveyFact(one).to_json())
     for pair in through.between:

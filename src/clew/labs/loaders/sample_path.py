@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from clew.labs.loaders.dataset_stages import COLLATE, READ, TRANSFORM, DatasetStage
-from clew.labs.loaders.pipeline import Pipeline
+from clew.labs.loaders.readable_loader import ReadableLoader
 from clew.labs.loaders.stage_trace import StageCall
 from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import error_line
@@ -21,9 +21,9 @@ OTHER_SEEDS = (1, 2, 3, 4, 5)  # seeds under which the result must differ to cou
 MOST = 64  # calls that are recorded: a dataset may call a stage for every pixel
 
 
-def path_of(pipeline: Pipeline, index: int, decoder: TokenDecoder) -> SamplePath:
+def path_of(readable: ReadableLoader, index: int, decoder: TokenDecoder) -> SamplePath:
     """The stages of one sample that is read and collated alone, in the order in which they end, under a
-    fixed seed. Call inside `pipeline.reading()`."""
+    fixed seed. Call inside `readable.reading()`."""
     calls: list[tuple[StageCall, Any]] = []
     given: dict[int, Any] = {}
 
@@ -37,34 +37,34 @@ def path_of(pipeline: Pipeline, index: int, decoder: TokenDecoder) -> SamplePath
 
     error = ""
     try:
-        with pipeline.following(listener, entering):
-            sample = pipeline.sample(index, seed=SEED)
-            if pipeline.collate is not None:
-                pipeline.collated([sample])
+        with readable.following(listener, entering):
+            sample = readable.sample(index, seed=SEED)
+            if readable.collate is not None:
+                readable.collated([sample])
     except Exception as raised:  # noqa: BLE001 - the user's own code: report what it did so far
         error = error_line(raised)
-        plain = readable(pipeline, index, SEED)
+        plain = untraced_sample(readable, index, SEED)
         if plain is not None:
-            return _unfollowed(pipeline, index, plain, decoder)
+            return _unfollowed(readable, index, plain, decoder)
     passed = [_stage_view(call, given[id(call)], made, decoder) for call, made in calls]
     return SamplePath(index, SEED, (*_stored(calls, given, decoder), *passed), error)
 
 
-def readable(pipeline: Pipeline, index: int, seed: int) -> tuple[Any] | None:
+def untraced_sample(readable: ReadableLoader, index: int, seed: int) -> tuple[Any] | None:
     """The sample, if it can be read without tracing; in a tuple, as it may be None."""
     try:
-        sample = pipeline.sample(index, seed=seed)
-        if pipeline.collate is not None:
-            pipeline.collated([sample])
+        sample = readable.sample(index, seed=seed)
+        if readable.collate is not None:
+            readable.collated([sample])
     except Exception:  # noqa: BLE001 - the user's own code does fail, then
         return None
     return (sample,)
 
 
-def _unfollowed(pipeline: Pipeline, index: int, plain: tuple[Any], decoder: TokenDecoder) -> SamplePath:
-    """A pipeline that can't be traced: only its result is seen."""
-    name = type(pipeline.dataset).__name__
-    made = StageView(name, READ, made=_main(plain[0]), look=view_value(plain[0], name, decoder))
+def _unfollowed(readable: ReadableLoader, index: int, plain: tuple[Any], decoder: TokenDecoder) -> SamplePath:
+    """A loader that can't be traced: only its result is seen."""
+    name = type(readable.dataset).__name__
+    made = StageView(name, READ, made=_main(plain[0]), view=view_value(plain[0], name, decoder))
     return SamplePath(index, SEED, (made,))
 
 
@@ -75,7 +75,7 @@ def _stored(
     for call, _ in calls:
         if call.stage.kind == TRANSFORM and given[id(call)]:
             value = given[id(call)][0]
-            return [StageView("as stored", "", made=_main(value), look=view_value(value, "", decoder))]
+            return [StageView("as stored", "", made=_main(value), view=view_value(value, "", decoder))]
         if call.stage.kind != READ:
             break  # what came before is known
     return []
@@ -101,7 +101,7 @@ def _stage_view(call: StageCall, given: tuple[Any, ...], made: Any, decoder: Tok
         random=not wrong and is_random(stage, given),
         given=_main(given[0] if len(given) == 1 else given) if given else None,
         made=None if wrong else _main(made),
-        look=None if wrong else view_value(_first(made, stage), stage.name, decoder),
+        view=None if wrong else view_value(_first(made, stage), stage.name, decoder),
         error=wrong,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from clew.labs.loaders.dataset_stages import datasets_in
 
 if TYPE_CHECKING:
-    from clew.labs.loaders.pipeline import Pipeline
+    from clew.labs.loaders.readable_loader import ReadableLoader
 
 TO_WORDS = (
     "itos", "idx_to_word", "idx2word", "id2word", "id_to_word", "index_to_word", "i2w", "idx_to_token",
@@ -30,11 +30,11 @@ Decode = Callable[[list[int]], str]
 
 
 class TokenDecoder:
-    """What is available to decode a pipeline's ids; nothing is imported or created."""
+    """What is available to decode a loader's ids; nothing is imported or created."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._owners = list(_owners(pipeline))
-        self._scope = pipeline.scope
+    def __init__(self, readable: ReadableLoader) -> None:
+        self._owners = list(_owners(readable))
+        self._scope = readable.scope
         self._decodes = list(self._found())
 
     def text(self, numbers: Sequence[int]) -> str | None:
@@ -131,10 +131,10 @@ def _attributes_of(owner: Any, names: Iterable[str]) -> Iterator[Any]:
         yield from (own[name] for name in names if name in own)
 
 
-def _owners(pipeline: Pipeline) -> Iterator[Any]:
+def _owners(readable: ReadableLoader) -> Iterator[Any]:
     """Datasets, and the objects a collate function refers to."""
-    yield from (dataset for dataset, _ in datasets_in(pipeline.dataset))
-    collate = pipeline.collate
+    yield from (dataset for dataset, _ in datasets_in(readable.dataset))
+    collate = readable.collate
     if isinstance(collate, functools.partial):
         yield from (*collate.args, *collate.keywords.values())
         collate = collate.func

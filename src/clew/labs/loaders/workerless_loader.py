@@ -16,7 +16,7 @@ from torch.utils.data._utils import worker
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from clew.hooks.entry.patches import Patches
-from clew.labs.loaders.pipeline import NO_WORKERS
+from clew.labs.loaders.readable_loader import NO_WORKERS
 from clew.measure.rng import keep_rng
 from clew.records.plural import counted
 

@@ -1,6 +1,6 @@
 """A network seen without training it: summary, graph, visit, shapes.
 
-Enter at `network_summary.py`. May import: records, hooks, labs.snapshot.
+Enter at `network_summary.py`. May import: records, measure, hooks, labs.snapshot.
 
 - `device_literals`: finds tensors that stay on the CPU when the model moves; uses the meta device, so no
   GPU is needed

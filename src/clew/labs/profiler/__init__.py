@@ -19,5 +19,5 @@ import: records, measure, hooks, labs.snapshot.
   `step_costs`
 - `step_experiments/`: the user's step against the same step with one change, on a snapshot
 - `memory/`: memory of tensors and processes, and what keeps it growing
-- `torch_trace/`: windows of torch's own profiler, and whose time each event was
+- `torch_trace/`: windows of torch's own profiler, and which module, op and line each event belongs to
 """

@@ -1,4 +1,4 @@
-"""From a NaN to the operation that made it: one step run again with every operation checked.
+"""From a NaN to the operation that produced it: one step run again with every operation checked.
 
 Enter at `replay_alarm.py`. May import: records, measure, hooks, labs.snapshot.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -22,7 +22,7 @@ from clew.labs.replay.microscope import (
 from clew.labs.replay.nan_reasons import explain
 from clew.labs.snapshot.nonfinite_values import Culprit, bad_indices, bad_rows, dense, kind_in_words, stats_of
 from clew.labs.snapshot.users_step.replay_lines import code_at
-from clew.records.codec import json_float
+from clew.records.facts.nan_facts import OperationInput
 
 MOST_SUSPECTS = 16  # that are described
 MOST_TRIALS = 4  # each costs a run of the step
@@ -173,10 +173,6 @@ def _with_notes(made: Culprit, event: NonFiniteEvent, scope: Microscope, hides: 
 
 
 def culprit_fields(culprit: Culprit) -> dict[str, Any]:
-    """A culprit as the fields of its fact (`CulpritFact`, `TracedFact`): JSON has no NaN and no infinity."""
-    values = asdict(culprit)
-    values["element_values"] = tuple(map(json_float, culprit.element_values))
-    values["sentence"] = culprit.sentence
-    for row in values["inputs"]:
-        row["min"], row["max"] = json_float(row["min"]), json_float(row["max"])
-    return values
+    """A culprit as the fields of its fact (`CulpritFact`, `TracedFact`)."""
+    inputs = tuple(OperationInput(**vars(given)) for given in culprit.inputs)
+    return {**vars(culprit), "inputs": inputs, "sentence": culprit.sentence}

@@ -175,7 +175,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward("log1p"),
         fits=lambda k: k.any(0, lambda v: v <= -1),
-        why="log1p of a number that is not above -1",
+        why="log1p of a number ≤ -1 is undefined",
         fix="clamp the argument: x.clamp(min=-1 + 1e-6)",
     ),
     Reason(
@@ -217,7 +217,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward("sinh", "cosh"),
         fits=_overflows,
-        why="{op} of a number of size {largest:.4g} is more than {dtype} can hold ({exp_limit})",
+        why="{op} of a number of magnitude {largest:.4g} is more than {dtype} can hold ({exp_limit})",
         fix="clamp the argument",
     ),
     Reason(
@@ -272,7 +272,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward("acos", "asin", "acosh", "atanh"),
         fits=lambda k: True,
-        why="{op} is not defined there: its argument is {largest:.6g} in size",
+        why="{op} is undefined there: its argument has magnitude {largest:.6g}",
         fix="clamp the argument inside the edge: x.clamp(-1 + 1e-6, 1 - 1e-6)",
     ),
     Reason(
@@ -335,7 +335,7 @@ REASONS: tuple[Reason, ...] = (
         **_backward("std", "var", "batch_norm"),
         fits=_any_zero,
         why="the derivative of a standard deviation is infinite where all elements are equal, or there "
-        "is one",
+        "is only one",
         fix="torch.sqrt(x.var(...) + 1e-8), and more than one element",
     ),
     Reason(
@@ -399,5 +399,5 @@ def _in_general(event: NonFiniteEvent, op: FailedOp) -> tuple[str, str]:
         why = f"the result is more than {op.dtype} can hold ({op.limit:.5g})"
         return why, _HIGH_VALUES
     inner = f" ({event.inner_op} in it)" if event.phase == "backward" else ""
-    why = f"finite inputs, up to {op.largest():.4g} in size, give NaN{inner}"
+    why = f"finite inputs of magnitude up to {op.largest():.4g} give NaN{inner}"
     return why, "check the inputs below: one of them is outside the domain of this operation"

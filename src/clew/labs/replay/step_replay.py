@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.steps.replay_inputs import DERIVED, has_graph, same_state
@@ -27,9 +26,9 @@ from clew.labs.snapshot.nonfinite_values import Culprit, NonFiniteStep, is_bad, 
 from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.time_limit import first_line
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe_to_put_back
-from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
-from clew.measure.nested_tensors import tensors_in
+from clew.labs.snapshot.users_step.side_effects import CannotRerun
+from clew.measure.nested_tensors import merge_nested, tensors_in
 from clew.measure.rng import Rng
 
 _EAGER = "the compiled model was replayed without the compiler"
@@ -59,10 +58,10 @@ def answer(held: NonFiniteStep) -> ReplayAnswer:
 def recipe_for(held: NonFiniteStep) -> tuple[Recipe | None, str]:
     """The statements that computed the loss; without them, why not."""
     if held.frame is None or held.backward_at[1] is None:
-        return None, "the function that called backward() is gone"
+        return None, "the function that called backward() has returned"
     try:
         return recipe_to_put_back(held.frame, held.backward_at[1], held.delivered), ""
-    except ImpureError as error:
+    except CannotRerun as error:
         return None, str(error)
 
 
@@ -261,7 +260,7 @@ def _bad_gradients(loss: Tensor, held: NonFiniteStep, made: Recipe) -> list[Tens
 def _models_again(held: NonFiniteStep) -> ReplayRun:
     bad: list[Tensor] = []
     for call in held.calls:
-        if any(leaf is DERIVED for leaf in tree_leaves((call.args, call.kwargs))):
+        if any(given is DERIVED for given in (*call.args, *call.kwargs.values())):
             continue  # its input was made by another model
         output = unwrap(call.module)(*call.args, **call.kwargs)
         bad += [t for t in tensors_in(output) if is_bad(t)]
@@ -324,14 +323,11 @@ class SameCalls:
 
 def merged(held: Any, given: Any) -> Any:
     """The kept arguments, except for tensors that this run computed itself: they carry its graph or NaN."""
-    old, shape = tree_flatten(held)
-    new, other = tree_flatten(given)
-    if shape != other:
-        return given
-    pairs = zip(old, new, strict=True)
-    return tree_unflatten(
-        [n if o is DERIVED or has_graph((o,)) or _is_the_same(o, n) else o for o, n in pairs], shape
-    )
+
+    def choose(old: Any, new: Any) -> Any:
+        return new if old is DERIVED or has_graph((old,)) or _is_the_same(old, new) else old
+
+    return merge_nested(held, given, choose)
 
 
 def _is_the_same(old: Any, new: Any) -> bool:

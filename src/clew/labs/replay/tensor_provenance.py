@@ -15,7 +15,7 @@ from clew.labs.snapshot.nonfinite_values import NonFiniteStep, is_bad
 from clew.labs.snapshot.users_step.loss_origin import user_frames, where_made
 from clew.labs.snapshot.users_step.loss_recipe import Recipe
 from clew.labs.snapshot.users_step.program_slice import Slicer
-from clew.labs.snapshot.users_step.purity import ImpureError
+from clew.labs.snapshot.users_step.side_effects import CannotRerun
 from clew.measure.nested_tensors import named_tensors, tensors_in
 
 # They move or concatenate values; a value that is not finite after them was not finite before.
@@ -78,7 +78,7 @@ def computed_by(name: str, frame: FrameType | None, line: int | None, made: Reci
     else:
         try:
             found = where_made(frame, line)
-        except ImpureError:
+        except CannotRerun:
             return None
         statements, scope = found.before.statements, found.place.scope
     sets = [s for s in statements if variable.group() in Slicer().sets(s)]

@@ -30,11 +30,11 @@ FLAT_PICTURES = {784: (1, 28, 28), 3072: (3, 32, 32)}  # MNIST's and CIFAR's, as
 
 def exhibits(
     batch: StepBatch, rows: Iterable[int], subject: Subject | None = None, notes: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+) -> list[Exhibit]:
     """These samples for `Result.exhibits`; `notes` go into their captions ("looks like 8")."""
     captions = itertools.chain(notes, itertools.repeat(""))
     made = [exhibit(batch, row, subject, note) for row, note in zip(rows, captions, strict=False)]
-    return [one.to_json() for one in made if one is not None]
+    return [one for one in made if one is not None]
 
 
 def exhibit(batch: StepBatch, row: int, subject: Subject | None = None, note: str = "") -> Exhibit | None:

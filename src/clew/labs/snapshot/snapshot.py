@@ -10,7 +10,7 @@ saves the following, and restores it bit by bit:
 - grad mode, default dtype and, when `quiet`, warnings, standard output, anomaly detection, hooks of the
   user's own, compilation and the cache of autocast.
 
-`step_snapshot.py` runs whole training steps on it, `loaders/pipeline.py` reads data on it.
+`step_snapshot.py` runs whole training steps on it, `loaders/readable_loader.py` reads data on it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Subject:
     @property
     def optimizer(self) -> Optimizer:
         if len(self.optimizers) != 1:
-            what = "no optimizer was found" if not self.optimizers else "several optimizers take turns"
+            what = "no optimizer was found" if not self.optimizers else "several optimizers alternate"
             raise CannotJudge(what)
         return self.optimizers[0]
 

@@ -1,6 +1,6 @@
 """The compiled statistics loops (C) and what loads them.
 
-Enter at `compiled_library.py`. May import: nothing but records and measure.
+Enter at `compiled_library.py`. May import: nothing of Clew's.
 
 - `compiled_library`: loads the compiled library (kernel.c), makes its functions callable, and gives it
   torch's threads

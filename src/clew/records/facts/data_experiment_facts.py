@@ -34,8 +34,8 @@ class LearnablePairs:
 @dataclass(frozen=True)
 class LabelsMisalignedFact(ExperimentFact):
     """`data`: `samples`, `line`, `sides`: by name (`training`, …) `{matched, other (samples whose label
-    differs from the dataset's), consistent}`, `learners`: how well cheap learners predict the labels of the
-    `dataset` and of `training`, in standard errors, with `samples` of both.
+    differs from the dataset's), consistent}`, `learners`: how well simple learners predict the labels of
+    the `dataset` and of `training`, in standard errors, with `samples` of both.
     """
 
     fact_kind = "experiment.labels-misaligned"
@@ -60,8 +60,8 @@ class DeliveredField:
 @dataclass(frozen=True)
 class LoaderCorruptsDataFact(ExperimentFact):
     """`data`: `samples` compared, `dataset`, `collate` (the function's name), `line`, `fields`: `[{name,
-    relation, batches, of, detail}]`, how what the loader delivers relates to what the dataset returns, in
-    how many `of` the batches.
+    relation, batches, of, detail}]`: how the loader's values relate to the dataset's, in `batches` `of`
+    those compared.
     """
 
     fact_kind = "experiment.loader-corrupts-data"
@@ -76,7 +76,7 @@ class LoaderCorruptsDataFact(ExperimentFact):
 @dataclass(frozen=True)
 class DatasetMutatesFact(ExperimentFact):
     """`data`: `dataset`, `samples`, `reads` (how often each was read), `fields` (that changed), `arrays`
-    (attributes that changed), `means` and `deviations` (by reading), `line`.
+    (attributes that changed), `means` and `deviations` (one per reading), `line`.
     """
 
     fact_kind = "experiment.dataset-mutates"
@@ -121,8 +121,8 @@ class ModelSignal:
 @dataclass(frozen=True)
 class NoSignalFact(ExperimentFact):
     """`data`: `samples`, `kind` (of the labels), `scores`: `[{learner, real, permuted, deviations}]` of
-    cheap learners on real and on permuted labels, `chance`, `accuracy`, `model` (`{steps, held_out,
-    trained}`: the loss of the model on `real` and `permuted` labels; null where it was not tried), `line`.
+    simple learners on real and on permuted labels, `chance`, `accuracy`, `model` (`{steps, held_out,
+    trained}`: the loss of the model on `real` and `permuted` labels; null if it was not tried), `line`.
     """
 
     fact_kind = "experiment.no-signal"
@@ -138,7 +138,7 @@ class NoSignalFact(ExperimentFact):
 
 @dataclass(frozen=True)
 class SuspectLabel:
-    """A sample that looks like another class than it is labelled with."""
+    """A sample that looks like a class other than its label."""
 
     index: int | None = None  # in the dataset
     given: int | None = None
@@ -157,9 +157,10 @@ class ConfusedLabels(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelNoiseFact(ExperimentFact):
-    """`data`: `samples`, `accuracy`, `chance`, `judged` (samples the learners are surest of), `wrong` (of
-    these), `clear` (share with a clear margin), `suspects`: `[{index, given, suggested, share,
-    share_given}]`, `suspect_count`, `pairs` (labels most often taken for each other), `line`.
+    """`data`: `samples`, `accuracy`, `chance`, `judged` (samples for which the learners are most
+    confident), `wrong` (those of them with another label), `clear` (share of them predicted by a clear
+    margin), `suspects`: `[{index, given, suggested, share, share_given}]`, `suspect_count`, `pairs`
+    (labels most often confused), `line`.
     """
 
     fact_kind = "experiment.label-noise"
@@ -190,9 +191,9 @@ class AugmentationTrial:
 
 @dataclass(frozen=True)
 class ExcessiveAugmentationFact(ExperimentFact):
-    """`data`: `random` (whether there are random transforms), `transforms` (their names), `distance` (of
-    augmented samples from plain ones), `samples`, `trials` (what training with each switched off gave),
-    `line`.
+    """`data`: `random` (whether there are random transforms), `transforms` (their names), `distance`
+    (between augmented and plain samples), `samples`, `trials`: `[{start, held_off, end_off, held_on,
+    end_on, steps}]`, losses of trainings without augmentation (`off`) and with it (`on`), `line`.
     """
 
     fact_kind = "experiment.excessive-augmentation"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from clew.records.codec import json_types, unwritten
 from clew.records.facts.fact import FactSink, TypedFact
+from clew.records.finding import Exhibit
 from clew.records.site import Site
 
 PREFIX = "experiment."
@@ -48,12 +49,24 @@ NO_LINE, NO_PLACE = SourceLine(), CodePlace()
 
 
 @dataclass(frozen=True)
+class RecordedPlot:
+    """What an experiment measured along an axis; points may be non-finite."""
+
+    title: str = ""
+    x: tuple[float, ...] = ()
+    y: tuple[float, ...] = ()
+    x_label: str = "step"
+    y_label: str = ""
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
 class ExperimentFact(TypedFact):
-    """What an experiment of `clew check` or `clew.examine` found, for the check of that name: `status`
-    (`done` or `unjudged`), `reason` and `hint` (why it could not be judged, and the line of code that would
-    change that), `seconds`, `question`, `data` (its numbers), `plots` (`[{title, x, y, x_label, y_label,
-    log_x}]`), `exhibits` (samples to look at: `[{kind, caption, data}]`, kind `image`, `text`, `numbers` or
-    `wave`).
+    """The result of an experiment of `clew check` or `clew.examine`, for the check of the same name:
+    `status` (`done` or `unjudged`), `reason` and `hint` (why it could not be judged, and the line of code
+    that would change that), `seconds`, `question`, `data` (its numbers), `plots`: `[{title, x, y, x_label,
+    y_label, log_x}]`, `exhibits` (samples to look at): `[{kind, caption, data}]`, where `kind` is `image`,
+    `text`, `numbers` or `wave`.
 
     The fields that a subclass adds are those of `data`; an experiment without a subclass has only `data`.
     """
@@ -66,8 +79,8 @@ class ExperimentFact(TypedFact):
     seconds: float = 0.0
     question: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
-    plots: tuple[Mapping[str, Any], ...] = ()
-    exhibits: tuple[Mapping[str, Any], ...] = ()
+    plots: tuple[RecordedPlot, ...] = ()
+    exhibits: tuple[Exhibit, ...] = ()
     name: str = unwritten("")  # of the experiment: it is part of the kind
 
     @classmethod

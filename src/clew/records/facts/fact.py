@@ -7,7 +7,7 @@ missing or of another type keeps its default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -21,6 +21,17 @@ class FactSink(Protocol):
     """Where facts are written: the store's writer, or a list in a test."""
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None: ...
+
+
+class RecordedFact(Protocol):
+    """A fact of any kind, as it was recorded."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def data(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,11 @@ class TypedFact:
     def write(self, sink: FactSink, step: int) -> None:
         """Record it as known at this step."""
         sink.fact(self.fact_kind, step, self.to_json())
+
+
+def facts_of(kind: type[F], facts: Iterable[RecordedFact]) -> list[F]:
+    """The facts of one kind, read as far as they fit."""
+    return [kind.read(fact.data, fact.step) for fact in facts if fact.kind == kind.fact_kind]
 
 
 @dataclass

@@ -26,11 +26,11 @@ class OverfitAttempt:
 
 @dataclass(frozen=True)
 class CannotOverfitBatchFact(ExperimentFact):
-    """`data`: `samples`, `start` (loss before the first step), `spread` (of that over random numbers),
-    `line` (`[file, line]`, as in all that follow), `attempts`: `[{how, calm (without dropout, decay and
-    noise), own (the program's optimizer), steps, end, floor (the lowest loss there can be), constant (the
-    loss of one answer for all), accuracy, remaining (share of the way from there to the floor that is
-    left)}]`; null where it is not known.
+    """`data`: `samples`, `start` (loss before the first step), `spread` (of that loss over random
+    numbers), `line` (`[file, line]`, as in all that follow), `attempts`: `[{how, calm (without dropout,
+    weight decay and noise), own (the program's optimizer), steps, end, floor (the lowest possible loss),
+    constant (the loss of the best constant prediction), accuracy, remaining (share of the way from
+    `constant` to `floor` that is left)}]`; null where unknown.
     """
 
     fact_kind = "experiment.cannot-overfit-batch"
@@ -61,7 +61,7 @@ class ToyRung:
 @dataclass(frozen=True)
 class ToyTaskFailedFact(ExperimentFact):
     """`data`: `samples`, `line`, `rungs`: `[{name, words, how, steps, start, end, floor, accuracy,
-    remaining, taken}]`, up to the first that was not taken.
+    remaining, taken}]`, the toy tasks up to the first that was not learned (`taken`: learned).
     """
 
     fact_kind = "experiment.toy-task-failed"
@@ -101,9 +101,9 @@ class ComparedRates(ProgramTraining):
 
 @dataclass(frozen=True)
 class LearningRateTooHighFact(ComparedRates, ExperimentFact):
-    """`data`: `start`, `steps`, `rate`, `optimizer`, `warms_up` (a schedule begins lower), `line`, `rows`:
-    the program's rate and the best other one, `[{factor, rate, gains (by which the loss fell, one for each
-    order of the batches; one only where it is clear)}]`.
+    """`data`: `start`, `steps`, `rate`, `optimizer`, `warms_up` (a schedule begins lower), `line`,
+    `rows`: the program's learning rate and the best other one, `[{factor, rate, gains (by how much the
+    loss fell, one number per order of the batches; a single one if the result was clear)}]`.
     """
 
     fact_kind = "experiment.learning-rate-too-high"
@@ -111,9 +111,9 @@ class LearningRateTooHighFact(ComparedRates, ExperimentFact):
 
 @dataclass(frozen=True)
 class LearningRateTooLowFact(ComparedRates, ExperimentFact):
-    """`data`: `start`, `steps`, `rate`, `optimizer`, `warms_up` (a schedule begins lower), `line`, `rows`:
-    the program's rate and the best other one, `[{factor, rate, gains (by which the loss fell, one for each
-    order of the batches; one only where it is clear)}]`.
+    """`data`: `start`, `steps`, `rate`, `optimizer`, `warms_up` (a schedule begins lower), `line`,
+    `rows`: the program's learning rate and the best other one, `[{factor, rate, gains (by how much the
+    loss fell, one number per order of the batches; a single one if the result was clear)}]`.
     """
 
     fact_kind = "experiment.learning-rate-too-low"
@@ -121,9 +121,9 @@ class LearningRateTooLowFact(ComparedRates, ExperimentFact):
 
 @dataclass(frozen=True)
 class HyperparametersOffFact(ProgramTraining, ExperimentFact):
-    """The range test. `data`: `optimizer`, `warms_up`, `line`, `rate`, `low` and `best` (where the loss
-    begins to fall and where it is lowest), `diverges` (null if it did not), `start`, `fall`, `noise` (of the
-    loss at rates that change nothing); its plot is the loss by learning rate.
+    """The learning-rate range test. `data`: `optimizer`, `warms_up`, `line`, `rate`, `low` (where the
+    loss begins to fall), `best` (where it is lowest), `diverges` (null if it did not), `start`, `fall`,
+    `noise` (of the loss at rates too low to change anything); its plot is the loss by learning rate.
     """
 
     fact_kind = "experiment.hyperparameters-off"
@@ -139,8 +139,8 @@ class HyperparametersOffFact(ProgramTraining, ExperimentFact):
 
 @dataclass(frozen=True)
 class OverRegularisedFact(ExperimentFact):
-    """`data`: `start`, `steps`, `line`, `decay`, `dropouts`: `[[module, share]]`, `gains`: by which the loss
-    fell with both `on`, both `off`, `without dropout`, `without decay`.
+    """`data`: `start`, `steps`, `line`, `decay`, `dropouts`: `[[module, share]]`, `gains`: by how much
+    the loss fell with both `on`, both `off`, `without dropout` and `without decay`.
     """
 
     fact_kind = "experiment.over-regularised"
@@ -166,9 +166,10 @@ class InitialLayer:
 
 @dataclass(frozen=True)
 class PoorInitialisationFact(ExperimentFact):
-    """`data`: `start`, `steps`, `line`, `layers`: `[{module, gain (rms of the weights times the root of the
-    fan-in), alike, output, gradient}]` in forward order, `ends` and `fresh_ends` (losses after the same
-    training from the program's weights and from new ones; empty where no layer is odd).
+    """`data`: `start`, `steps`, `line`, `layers`: `[{module, gain (rms of the weights times the square
+    root of the fan-in), alike (all units have the same weights), output, gradient}]` in forward order,
+    `ends` and `fresh_ends` (losses after the same training from the program's weights and from newly
+    drawn ones; empty if no layer is suspicious).
     """
 
     fact_kind = "experiment.poor-initialisation"
@@ -193,8 +194,8 @@ class NoisePoint:
 
 @dataclass(frozen=True)
 class BatchSizeUnfitFact(ExperimentFact):
-    """`data`: `batch`, `line`, `compared` (batches), `points`: `[{step, scale, least, most}]`, the gradient
-    noise scale in samples with its bounds.
+    """`data`: `batch`, `line`, `compared` (number of batches), `points`: `[{step, scale, least, most}]`,
+    the gradient noise scale in samples, with its bounds.
     """
 
     fact_kind = "experiment.batch-size-unfit"
@@ -217,8 +218,8 @@ class OptimizerGains:
 
 @dataclass(frozen=True)
 class OptimizerUnfitFact(ProgramTraining, ExperimentFact):
-    """`data`: `start`, `steps`, `optimizer`, `warms_up`, `line`, `rows`: the program's optimizer and the best
-    other one, `[{name, own, rate, gains}]`; the first only where nothing can be far ahead.
+    """`data`: `start`, `steps`, `optimizer`, `warms_up`, `line`, `rows`: the program's optimizer and the
+    best other one, `[{name, own, rate, gains}]`; only the program's if no other could be much better.
     """
 
     fact_kind = "experiment.optimizer-unfit"
@@ -244,9 +245,10 @@ class WidthTraining:
 
 @dataclass(frozen=True)
 class CapacityTooSmallFact(ExperimentFact):
-    """`data`: `samples`, `line`, `narrow` and `wide`: `{rate, start, end, remaining, accuracy, falling (in
-    the last third, over what is left), steps, enough}`, `factor`, `width` (of the narrowest hidden layer);
-    `wide`, `factor` and `width` are null where the network is large enough.
+    """`data`: `samples`, `line`, `narrow` (the network) and `wide` (a wider copy): `{rate, start, end,
+    remaining, accuracy, falling (in the last third, relative to what remains), steps, enough}`, `factor`
+    (how much wider), `width` (of the narrowest hidden layer). `wide`, `factor` and `width` are null if
+    the network is large enough.
     """
 
     fact_kind = "experiment.capacity-too-small"
@@ -271,7 +273,7 @@ class LearningCurve:
 @dataclass(frozen=True)
 class TooFewExamplesFact(ExperimentFact):
     """`data`: `samples`, `steps`, `parameters`, `sizes` (of the training sets tried), `curves`:
-    `[{held_out, trained, start}]`, the losses by size, `line`.
+    `[{held_out, trained, start}]` (losses by size, one curve per split), `line`.
     """
 
     fact_kind = "experiment.too-few-examples"

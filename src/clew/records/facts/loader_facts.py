@@ -21,12 +21,12 @@ class MeasurementFact(TypedFact):
 
 @dataclass(frozen=True)
 class SpeedFact(MeasurementFact):
-    """By `clew data`, as all `data.…`: how fast a loader is. `loader` (its name), `file`, `line`,
+    """By `clew data`, like all `data.…`: how fast a loader is. `loader` (its name), `file`, `line`,
     `measured`: `{loader, model, both, step, batch, wait, startup, workers, prefetch, cores, persistent,
-    failed, notes}`; the first three are rates `{median, low, high, samples, seconds}` in samples a second
-    of the loader alone, the model alone (`step`: `training step` or `forward`) and both in turn; `wait` is
-    the share of the time of both that is spent waiting for the loader, `startup` the seconds until the
-    first batch.
+    failed, notes}`. The first three are rates `{median, low, high, samples, seconds}` in samples per
+    second of the loader alone, the model alone (`step`: `training step` or `forward`) and both together;
+    `wait` is the share of the time of both that is spent waiting for the loader, `startup` the seconds
+    until the first batch.
     """
 
     fact_kind = "data.speed"
@@ -36,10 +36,11 @@ class SpeedFact(MeasurementFact):
 
 @dataclass(frozen=True)
 class StagesFact(MeasurementFact):
-    """`loader`, `file`, `line`, `measured`: `{stages, samples, median, p95, lines, notes}`; `stages`:
-    `[{name, kind (read, decode, transform, dataset, collate, pickle, pin), median, p95 (seconds per sample,
-    without the stages inside), share, calls, file, line}]` in the order in which a sample comes to them, in
-    one process; `lines`: `[{file, line, code, share}]` of the user's own.
+    """Where a loader's time goes: `loader`, `file`, `line`, `measured`: `{stages, samples, median, p95,
+    lines, notes}`; `stages`: `[{name, kind (read, decode, transform, dataset, collate, pickle, pin),
+    median, p95 (seconds per sample, without nested stages), share, calls, file, line}]` in the order in
+    which a sample passes through them, measured in one process; `lines`: `[{file, line, code, share}]` of
+    the user's code.
     """
 
     fact_kind = "data.stages"
@@ -49,11 +50,11 @@ class StagesFact(MeasurementFact):
 
 @dataclass(frozen=True)
 class SizesFact(MeasurementFact):
-    """`loader`, `file`, `line`, `measured`: `{fields, samples, bytes, largest, moving, workers, notes}`;
-    `fields`: `[{field, shape (-1 where samples differ), dtype, bytes, fits (smallest type that holds all
-    values seen; empty if it has it), fits_bytes, how}]`, heaviest first; `moving`: `{shared, piped,
-    seconds, samples}`, bytes of a batch by shared memory and pickled, and the seconds from worker to
-    parent.
+    """How large a loader's samples are: `loader`, `file`, `line`, `measured`: `{fields, samples, bytes,
+    largest, moving, workers, notes}`; `fields`: `[{field, shape (-1 where samples differ), dtype, bytes,
+    fits (narrowest type that can hold all values seen; empty if it is used already), fits_bytes, how}]`,
+    largest first; `moving`: `{shared, piped, seconds, samples}`: bytes of a batch sent by shared memory
+    and pickled, and the seconds from worker to parent.
     """
 
     fact_kind = "data.sizes"
@@ -63,9 +64,9 @@ class SizesFact(MeasurementFact):
 
 @dataclass(frozen=True)
 class SweepFact(MeasurementFact):
-    """With `--sweep`: `loader`, `file`, `line`, `measured`: `{rows, workers, prefetch (as the program has
-    them), best_workers, best_prefetch, with_step (rates are those of loader and training step in turn),
-    gain (share of a step's time that the best setting saves; null if not known), cores, seconds, notes}`;
+    """With `--sweep`: `loader`, `file`, `line`, `measured`: `{rows, workers and prefetch (of the
+    program), best_workers, best_prefetch, with_step (the rates are of loader and training step together),
+    gain (share of a step's time that the best setting saves; null if unknown), cores, seconds, notes}`;
     `rows`: `[{workers, prefetch, rate, memory, error}]`.
     """
 
@@ -76,10 +77,11 @@ class SweepFact(MeasurementFact):
 
 @dataclass(frozen=True)
 class PaddingFact(MeasurementFact):
-    """`loader`, `file`, `line`, `measured`: `{fields, batches, notes}`; `fields`: `[{field, axis, how (the
-    lengths are known), batches, samples, share (of filler in all elements), low, high (by batch), longest
-    (share if each batch were padded to its own longest), bucketed (if samples of like length came
-    together), shortest_length, median_length, p95_length, longest_length, padded_to}]`.
+    """How much of a loader's batches is padding: `loader`, `file`, `line`, `measured`: `{fields, batches,
+    notes}`; `fields`: `[{field, axis, how (the lengths are known), batches, samples, share (of padding in
+    all elements), low, high (by batch), longest (share if each batch were padded to its own longest
+    sample), bucketed (share if samples of similar length were batched together), shortest_length,
+    median_length, p95_length, longest_length, padded_to}]`.
     """
 
     fact_kind = "data.padding"

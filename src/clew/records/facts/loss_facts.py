@@ -15,8 +15,9 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LossFact(TypedFact):
-    """`kind` (`cross_entropy`, `mse_loss`, …), `file`, `line`, `input_shape`, `input_dtype`,
-    `target_shape`, `target_dtype`, `reduction`, `options`.
+    """A line that calls a loss function: `kind` (`cross_entropy`, `mse_loss`, …), `file`, `line`,
+    `input_shape`, `input_dtype`, `target_shape`, `target_dtype`, `reduction`, `options` (its other
+    arguments that are not None; `given` for tensors).
     """
 
     fact_kind = "loss"
@@ -32,6 +33,11 @@ class LossFact(TypedFact):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def weighted(self) -> bool:
+        """Whether the call was given weights of classes or samples."""
+        return any(self.options.get(name) is not None for name in ("weight", "pos_weight"))
+
+    @property
     def classes(self) -> int | None:
         """Size of the class dimension: the second, or the only one of an unbatched input."""
         if not self.input_shape:
@@ -41,9 +47,10 @@ class LossFact(TypedFact):
 
 @dataclass(frozen=True)
 class OutputFact(TypedFact):
-    """What goes into a loss call, once for each kind of origin: `kind` (of the loss), `file`, `line`,
-    `made_by` (the activation at its end: `sigmoid`, `relu`, `tanh`, `softmax`, `log_softmax`, `clamp`, …;
-    empty if none), `dim` (of a softmax), `logged`, `clamped`, `picked` (what was done since), `shape`.
+    """What is passed to a loss call, written once for each kind of origin: `kind` (of the loss), `file`,
+    `line`, `made_by` (the last activation before it: `sigmoid`, `relu`, `tanh`, `softmax`, `log_softmax`,
+    `clamp`, …; empty: none), `dim` (of a softmax), `shape`; what was applied after that activation:
+    `logged` (a logarithm), `clamped`, `picked` (indexing or slicing).
     """
 
     fact_kind = "output"
@@ -69,7 +76,7 @@ class OutputFact(TypedFact):
 @dataclass(frozen=True)
 class LossFailedFact(TypedFact):
     """A loss call that raised: `kind`, `file`, `line`, `error`, `message`, `input_shape`, `input_dtype`,
-    `input_min`, `input_max`, `input_nan`, and the same of `target`.
+    `input_min`, `input_max`, `input_nan`, and the same for `target`.
     """
 
     fact_kind = "loss_failed"
@@ -106,8 +113,8 @@ class LossFailedFact(TypedFact):
 
 @dataclass(frozen=True)
 class BroadcastFact(TypedFact):
-    """`kind` (the loss function, or `sub`, … for hand-written ones), `file`, `line`, `prediction_shape`,
-    `target_shape` (null if unknown), `result_shape`.
+    """A prediction and a target that broadcast: `kind` (the loss function, or `sub`, … for hand-written
+    ones), `file`, `line`, `prediction_shape`, `target_shape` (null: unknown), `result_shape`.
     """
 
     fact_kind = "broadcast"
@@ -122,8 +129,8 @@ class BroadcastFact(TypedFact):
 
 @dataclass(frozen=True)
 class LossCutFact(TypedFact):
-    """`backward()` on a loss without a history: `requires_grad`, `grad_enabled`, `forwards` (models that
-    ran with gradients since the last one), `trainable`, `file`, `line`.
+    """`backward()` on a loss without a graph: `requires_grad`, `grad_enabled`, `forwards` (models that
+    ran with gradients since the last backward), `trainable`, `file`, `line`.
     """
 
     fact_kind = "loss_cut"
@@ -138,8 +145,9 @@ class LossCutFact(TypedFact):
 
 @dataclass(frozen=True)
 class LabelsFact(TypedFact):
-    """`kind`, `file`, `line` of a loss call; `counts`: `[[class, samples, predicted right]…]` over all
-    sampled steps so far; sent when their number doubles, from 8 on.
+    """Labels and predictions over all sampled steps so far: `kind`, `file`, `line` of a loss call;
+    `counts`: `[[class, samples, predicted correctly]…]`. Written when their number has doubled, from 8
+    on.
     """
 
     fact_kind = "labels"
@@ -157,9 +165,10 @@ class LabelsFact(TypedFact):
 
 @dataclass(frozen=True)
 class LabelSignalFact(TypedFact):
-    """Once 512 samples with labels were seen: `samples` (different ones), `separation` (variance between
-    the classes over that of random labels), `neighbours` (share of samples whose nearest neighbour has
-    their label), `chance` (that share by chance), `deviations` (their difference in standard errors).
+    """Written once 512 labelled samples were seen: `samples` (distinct ones), `separation` (variance
+    between the classes divided by that of random labels), `neighbours` (share of samples whose nearest
+    neighbour has the same label), `chance` (that share for random labels), `deviations` (the difference
+    in standard errors).
     """
 
     fact_kind = "label_signal"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clew.records.codec import keyed, sparse
 from clew.records.facts.fact import TypedFact
@@ -40,9 +40,9 @@ class WeightRow:
 
 @dataclass(frozen=True)
 class ModelFact(TypedFact):
-    """`root`, `class`, `file`, `line` (where it was made), `compiled`; `modules`: `[{path, class, file,
-    line, mode_dependent}]` in forward order as far as known; `parameters`: `[{name, module, param, shape,
-    dtype, requires_grad, numel}]`.
+    """`root`, `class`, `file`, `line` (where it was created), `compiled`; `modules`: `[{path, class,
+    file, line, mode_dependent}]` in forward order as far as known; `parameters`: `[{name, module, param,
+    shape, dtype, requires_grad, numel}]`.
     """
 
     fact_kind = "model"
@@ -79,11 +79,11 @@ class ParameterRow:
 
 @dataclass(frozen=True)
 class ParametersFact(TypedFact):
-    """Sent once a few steps are done, and again if it changes: `root`; `items`: `[{name, module, param,
-    ndim, requires_grad, has_grad, optimizer (index or null), loaded (a checkpoint was loaded into it),
-    alike (all units have the same weights; null if it can't be told), init_like (still distributed like its
-    layer's default initialisation; null if it can't be told)}]`; `root_training`; `root_in_optimizer` (any
-    of its parameters optimised).
+    """Written after the first few steps, and again when it changes: `root`; `items`: `[{name, module,
+    param, ndim, requires_grad, has_grad, optimizer (index or null), loaded (its value came from a
+    checkpoint), alike (all units have the same weights; null: unknown), init_like (still distributed like
+    its layer's default initialisation; null: unknown)}]`; `root_training`; `root_in_optimizer` (an
+    optimizer has at least one of the root's parameters).
     """
 
     fact_kind = "parameters"
@@ -100,23 +100,66 @@ class ParametersFact(TypedFact):
 
 
 @dataclass(frozen=True)
+class LayerPair:
+    """Two affine layers: the second gets the output of the first, and no other layer does."""
+
+    first: str = ""
+    then: str = ""
+    kinds: tuple[str, ...] = ()
+    widths: tuple[int, ...] = ()  # into the first, between, out of the second
+    kernels: tuple[tuple[int, ...], ...] = ()
+    grouped: bool = False
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RemovedBias:
+    """A layer with a bias right before a normalisation that removes it."""
+
+    layer: str = ""
+    norm: str = ""
+
+
+@dataclass(frozen=True)
+class DropoutRow:
+    """A dropout, and what gets its output."""
+
+    path: str = ""
+    p: float = 0.0
+    module: bool = False  # a layer; else a call of `F.dropout` in the forward of `path`
+    norm: str | None = None
+    loss: bool = False
+    file: str | None = None  # of the call
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class SquashingRow:
+    """A sigmoid or tanh, in these modules, whose output is the input of a layer."""
+
+    op: str = ""
+    modules: tuple[str, ...] = ()
+    into: str = ""
+
+
+@dataclass(frozen=True)
 class StructureFact(TypedFact):
-    """Of the first training forwards, as the autograd graph has it: `root`; `pairs`: `[{first, then, kinds,
-    widths, kernels, grouped, through}]`, two affine layers of which the second alone gets what the first
-    puts out (`through`: dropout and batch normalisation between them); `biases`: `[{layer, norm}]`, a bias
-    right before a normalisation that takes the mean off; `dropouts`: `[{path, p, module, norm, loss, file,
-    line}]` (`module`: a layer rather than a call, `norm`: the normalisation that gets its output, `loss`:
-    the loss gets it); `squashing`: `[{op, modules, into}]`, a sigmoid or tanh whose output is the input of
-    a layer.
+    """From the autograd graphs of the first training forwards: `root`; `pairs`: `[{first, then, kinds,
+    widths, kernels, grouped, through}]`, two affine layers in a row, where the output of the first goes
+    only to the second (`through`: dropout and batch normalisation between them); `biases`: `[{layer,
+    norm}]`, a bias right before a normalisation that subtracts the mean; `dropouts`: `[{path, p, module,
+    norm, loss, file, line}]` (`module`: a layer, not a function call; `norm`: the normalisation that gets
+    its output; `loss`: the loss gets its output); `squashing`: `[{op, modules, into}]`, a sigmoid or tanh
+    whose output is the input of a layer.
     """
 
     fact_kind = "structure"
 
     root: str = ""
-    pairs: tuple[Mapping[str, Any], ...] = ()
-    biases: tuple[Mapping[str, Any], ...] = ()
-    dropouts: tuple[Mapping[str, Any], ...] = ()
-    squashing: tuple[Mapping[str, Any], ...] = ()
+    pairs: tuple[LayerPair, ...] = ()
+    biases: tuple[RemovedBias, ...] = ()
+    dropouts: tuple[DropoutRow, ...] = ()
+    squashing: tuple[SquashingRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,9 +174,9 @@ class AlikeRow:
 
 @dataclass(frozen=True)
 class InitialWeightsFact(TypedFact):
-    """By `clew show`: `root`; `layers`: `[{module, param, zero, behind}]`, layers whose units all have the
-    same weights (`zero`: all zero, and nothing goes around the layer) and which are not the last (`behind`:
-    the next one with weights).
+    """By `clew show`: `root`; `layers`: `[{module, param, zero, behind}]`, layers whose units all have
+    the same weights, except the last layer (`zero`: all weights are zero and no residual path bypasses
+    the layer; `behind`: the next layer with weights).
     """
 
     fact_kind = "initial_weights"
@@ -176,14 +219,14 @@ class NormRow(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphFact(TypedFact):
-    """What the loss depends on, from the autograd graphs of a few sampled steps; `root`; `reached`
-    (parameters of the root found); names of trainable parameters never found: `cut` (their layer ran),
-    `cut_by_no_grad` (it ran without gradients only), `idle` (it never ran); `cuts`: `[{op, file, line}]` of
-    `detach`, `data`, … inside a forward; `unregistered`: `[{class, within, file, line, parameters, count,
-    held, with_grad}]` of modules and parameters in use that the root does not have; from `clew show`, which
-    looks at one forward: `forward_only` (`idle` are those that no op reads), `named` (of these, those that
-    the code mentions elsewhere); `norms`: `[[path, class, training, most samples]]` of batch
-    normalisations.
+    """What the loss depends on, from the autograd graphs of a few sampled steps: `root`; `reached`
+    (number of the root's parameters in the graphs). Names of trainable parameters that are in none: `cut`
+    (their layer ran), `cut_by_no_grad` (their layer ran, but only without gradients), `idle` (their layer
+    never ran). `cuts`: `[{op, file, line}]` of `detach`, `data`, … inside a forward; `unregistered`:
+    `[{class, within, file, line, parameters, count, held, with_grad}]`, modules and parameters in use
+    that are not registered in the root. `clew show`, which sees a single forward, adds `forward_only`
+    (`idle` are the parameters that no op reads), `named` (those of `idle` that the code mentions
+    elsewhere) and `norms`: `[[path, class, training, most samples]]` of batch normalisations.
     """
 
     fact_kind = "graph"
@@ -216,8 +259,8 @@ class PrecisionRow:
 
 @dataclass(frozen=True)
 class PrecisionFact(TypedFact):
-    """`items`: `[{root, module, op, dtype}]`: layers whose outputs are not float32 (autocast), when first
-    seen and when that changes.
+    """`items`: `[{root, module, op, dtype}]`: layers whose outputs are not float32 (autocast), written
+    when first seen and when that changes.
     """
 
     fact_kind = "precision"
@@ -227,8 +270,8 @@ class PrecisionFact(TypedFact):
 
 @dataclass(frozen=True)
 class UntiedFact(TypedFact):
-    """`root`, `first`, `second` (parameters that were one, or equal), `how` (`assigned`, `replaced`,
-    `copied`), `file`, `line` (where they were tied).
+    """Two parameters that were tied or equal and no longer are: `root`, `first`, `second`, `how`
+    (`assigned`, `replaced`, `copied`), `file`, `line` (where they were tied).
     """
 
     fact_kind = "untied"
@@ -243,8 +286,8 @@ class UntiedFact(TypedFact):
 
 @dataclass(frozen=True)
 class StateLoadedFact(TypedFact):
-    """A checkpoint that did not fit: `class`, `file`, `line`, `keys`, `missing`, `unexpected`,
-    `missing_count`, `unexpected_count`, `parameters`.
+    """A checkpoint whose keys did not match the module: `class`, `file`, `line`, `keys`, `missing`,
+    `unexpected`, `missing_count`, `unexpected_count`, `parameters`.
     """
 
     fact_kind = "state_loaded"
@@ -262,8 +305,8 @@ class StateLoadedFact(TypedFact):
 
 @dataclass(frozen=True)
 class GraphRecordedFact(TypedFact):
-    """With `--graph`: `root`, `written`; if so `path` (in the run's folder: the JSON of `clew show --graph
-    out.json` with `root` added) and `nodes`; if not, `reason`.
+    """With `--graph`: `root`, `written`. If it was written: `path` (in the run's folder: the JSON of
+    `clew show --graph out.json`, plus `root`) and `nodes`; otherwise `reason`.
     """
 
     fact_kind = "graph_recorded"

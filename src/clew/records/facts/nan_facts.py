@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clew.records.codec import sparse
+from clew.records.codec import json_types, sparse
 from clew.records.facts.fact import TypedFact
 
 PLACES = ("loss", "gradient", "evaluation")
@@ -14,13 +14,14 @@ PLACES = ("loss", "gradient", "evaluation")
 
 @dataclass(frozen=True)
 class NonFiniteFact(TypedFact):
-    """`where` (`loss`, `gradient`, or `evaluation`: a loss without gradients), `file`, `line`, `parameters`
-    (names with non-finite gradients, at most 20), `bad_weights` (names already non-finite before the step),
-    `bad_inputs` (inputs of the batch that are non-finite), `explained` (the step is run again now, and the
-    fact `explained` says when that is over); where a GradScaler skips every step: `kind` (`nan` or `inf`),
-    `skipped` (steps in a row), `scale` (null: not at hand). Of an evaluation, `bad_inputs` are `prediction`
-    and `target` of the loss, `bad_weights` buffers, too, `samples` the rows of the prediction that are bad
-    (at most 64), `batch` how many rows it has.
+    """A loss or gradient that is not finite: `where` (`loss`, `gradient`, or `evaluation`: a loss without
+    gradients), `file`, `line`, `parameters` (names with non-finite gradients, at most 20), `bad_weights`
+    (names that were non-finite before the step), `bad_inputs` (inputs of the batch that are non-finite),
+    `explained` (the step is being replayed; the fact `explained` follows when that ends). If a GradScaler
+    skips every step: `kind` (`nan` or `inf`), `skipped` (steps in a row), `scale` (null: unknown). In an
+    evaluation, `bad_inputs` are `prediction` and `target` of the loss, `bad_weights` include buffers,
+    `samples` are the rows of the prediction that are not finite (at most 64), and `batch` is the number
+    of rows.
     """
 
     fact_kind = "nonfinite"
@@ -46,8 +47,8 @@ class NonFiniteFact(TypedFact):
 
 @dataclass(frozen=True)
 class ExplainedFact(TypedFact):
-    """Running the step of an alarm again is over, whatever it found: `where` (the alarm). Until then a live
-    verdict waits.
+    """The replay of an alarm's step has ended, with or without a result: `where` (the alarm). A live
+    verdict waits for it.
     """
 
     fact_kind = "explained"
@@ -56,18 +57,38 @@ class ExplainedFact(TypedFact):
 
 
 @dataclass(frozen=True)
+class OperationInput:
+    """An input of the operation to blame; `min` and `max` are those of its finite elements."""
+
+    name: str = "input"
+    shape: tuple[int, ...] | None = None
+    dtype: str = "?"
+    min: float | None = None
+    max: float | None = None
+    nonfinite: int = 0
+    count: int = 0
+
+    def __str__(self) -> str:
+        shape = "?" if self.shape is None else ", ".join(map(str, self.shape))
+        told = f"{self.name}: {self.dtype} ({shape})"
+        if self.min is not None and self.max is not None:
+            told += f", from {self.min:.4g} to {self.max:.4g}"
+        return told + (f", {self.nonfinite} non-finite" if self.nonfinite else "")
+
+
+@dataclass(frozen=True)
 class CulpritFact(TypedFact):
-    """What running the step of the alarm again has found. `where` (the alarm: `loss` or `gradient`),
-    `found`; if false, `reason`, and `computed` (what was not finite is known to be the program's own work).
-    Else `phase` (`forward`, `backward`; `batch`: an input was bad, `parameter`: it was so when the step
-    began, `by_update` if an update is known to have done it), `op`, `result` (`nan` or `inf`), `why`,
-    `fix`, `sentence` (op and why in one), `module`, `root`, `file`, `line`, `code` (the text on that line);
-    `inputs`: `[{name, shape, dtype, min, max, nonfinite, count}]`; `elements` (indices, at most 8) with
-    `element_values`, into `elements_of`; `element_count` (all of those), `bad_count` (elements of the
-    result that are not finite), `samples` (rows of the batch, at most 8), `sample_count` (all of those),
-    `batch` (rows there are), `call` (`[17, 24]`: this call of the line, of all in the step), `micro_batch`
-    (`[n, n]`: the n-th backward on its line before one update), `reproduced` (the loss came out as it had
-    been), `notes`.
+    """What the replay of an alarm's step found: `where` (the alarm: `loss` or `gradient`), `found`. If
+    false: `reason`, and `computed` (the program's own computation is known to have caused it). If true:
+    `phase` (`forward`, `backward`; `batch`: an input was not finite; `parameter`: a parameter was not
+    finite when the step began, `by_update` if an update is known to have caused that), `op`, `result`
+    (`nan` or `inf`), `why`, `fix`, `sentence` (op and why in one), `module`, `root`, `file`, `line`,
+    `code` (the text of that line); `inputs`: `[{name, shape, dtype, min, max, nonfinite, count}]`;
+    `elements` (indices into `elements_of`, at most 8) with `element_values`, `element_count` (of all such
+    elements), `bad_count` (elements of the result that are not finite), `samples` (rows of the batch, at
+    most 8), `sample_count` (of all such rows), `batch` (rows in the batch), `call` (`[17, 24]`: the 17th
+    of the 24 calls of this line in the step), `micro_batch` (`[n, n]`: the n-th backward of this line
+    before one update), `reproduced` (the replay gave the same loss), `notes`.
     """
 
     fact_kind = "culprit"
@@ -86,7 +107,7 @@ class CulpritFact(TypedFact):
     file: str | None = None
     line: int | None = None
     code: str | None = None
-    inputs: tuple[Mapping[str, Any], ...] = ()
+    inputs: tuple[OperationInput, ...] = ()
     elements: tuple[tuple[int, ...], ...] = ()
     element_values: tuple[Any, ...] = ()
     elements_of: str = ""
@@ -104,7 +125,7 @@ class CulpritFact(TypedFact):
 
     def to_json(self) -> dict[str, Any]:
         """A replay that found nothing has only its reason; one that found a culprit has none."""
-        data = super().to_json()
+        data = json_types(super().to_json())
         if not self.found:
             return {key: data[key] for key in _REPLAY}
         return {key: value for key, value in data.items() if key not in ("reason", "computed")}
@@ -115,20 +136,23 @@ _REPLAY = ("where", "found", "reason", "computed")  # fields about the replay, n
 
 @dataclass(frozen=True)
 class TracedFact(CulpritFact):
-    """With `--trace-numerics`: an operation or layer that made a non-finite value; fields as `culprit`."""
+    """With `--trace-numerics`: an operation or layer that produced a non-finite value; fields as in
+    `culprit`.
+    """
 
     fact_kind = "traced"
 
     def to_json(self) -> dict[str, Any]:
         """Nothing was replayed, so only the culprit is written."""
-        return {key: value for key, value in TypedFact.to_json(self).items() if key not in _REPLAY}
+        data = json_types(TypedFact.to_json(self))
+        return {key: value for key, value in data.items() if key not in _REPLAY}
 
 
 @dataclass(frozen=True)
 class ReproFact(TypedFact):
-    """The step that went wrong was saved: `written`, `path`, `missing` (what could not be saved), `shown`
-    (run from what was saved, the failure was there again; null: it could not be tried); `reason`, if it was
-    not written or not shown.
+    """The step that failed was saved as a program of its own: `written`, `path`, `missing` (what could
+    not be saved), `shown` (running the saved step reproduces the failure; null: it could not be tried),
+    `reason` (why it was not written or does not reproduce it).
     """
 
     fact_kind = "repro"

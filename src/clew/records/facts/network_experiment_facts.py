@@ -12,11 +12,11 @@ from clew.records.facts.experiment_facts import NO_LINE, NO_PLACE, CodePlace, Ex
 
 @dataclass(frozen=True)
 class BatchLeakFact(ExperimentFact):
-    """`data`: `samples` and `models` looked at; `effect` (change of one sample's output as all others are
-    replaced, relative to replacing the sample itself; 0: none), `row` (which sample), `by_sample` (the same
-    for each sample alone), `place` (`{root, module, op, file, line}` of the first op whose result changes),
-    `time_first` (the layer that takes the samples for time, if it is one), `meant` (why samples may look at
-    each other; null).
+    """`data`: `samples` and `models` tested; `effect` (how much one sample's output changes when all
+    others are replaced, relative to replacing the sample itself; 0: not at all), `row` (which sample),
+    `by_sample` (the same when each sample is replaced alone; 1 for itself), `place` (`{root, module, op,
+    file, line}` of the first op whose result changes), `time_first` (a layer that treats the batch
+    dimension as time, if there is one), `meant` (why samples are meant to depend on each other; null).
     """
 
     fact_kind = "experiment.batch-leak"
@@ -49,10 +49,10 @@ class ShapeFailure:
 
 @dataclass(frozen=True)
 class DimensionMixupFact(ExperimentFact):
-    """`data`: `samples`, `tried` (how many were tried); `time_first` with `place` and `effect` as above;
-    `position` (the output depends on the place in the batch), `stuck` (`{model, shape}`: an output that
-    does not follow the number of samples), `failed` (`{message, code}` with fewer samples), `equal` (the
-    batch size is also another size).
+    """`data`: `samples`, `tried` (how many were tried); `time_first`, `place` and `effect` as above;
+    `position` (the output depends on the position in the batch), `stuck` (`{model, shape}`: an output
+    whose shape does not follow the number of samples), `failed` (`{message, code}` with fewer samples),
+    `equal` (the batch size equals another size).
     """
 
     fact_kind = "experiment.dimension-mixup"
@@ -70,8 +70,9 @@ class DimensionMixupFact(ExperimentFact):
 
 @dataclass(frozen=True)
 class FutureLeakFact(ExperimentFact):
-    """`data`: `why` (it is meant to look back only), `length`, `last` (position after which inputs were
-    replaced), `effect` (change of outputs up to there, relative to those after it), `place`.
+    """`data`: `why` (what shows that it is meant to look back only), `length`, `last` (position after
+    which inputs were replaced), `effect` (change of the outputs up to there, relative to those after it),
+    `place`.
     """
 
     fact_kind = "experiment.future-leak"
@@ -123,8 +124,9 @@ class GradientStop:
 @dataclass(frozen=True)
 class GradientMismatchFact(ExperimentFact):
     """`data`: `functions`: `[{name, meant, place, verdict, autograd, finite, error}]` (autograd Functions
-    tried alone), `compared` (parameters by verdict `same`, `wrong`, `unsure`), `wrong`: `[{root, module,
-    param, autograd, finite, error}]`, `stops`: `[{what, file, line}]` (where the code stops gradients).
+    tested on their own), `compared` (number of parameters for each verdict: `same`, `wrong`, `unsure`),
+    `wrong`: `[{root, module, param, autograd, finite, error}]`, `stops`: `[{what, file, line}]` (where
+    the code stops gradients).
     """
 
     fact_kind = "experiment.gradient-mismatch"
@@ -137,10 +139,10 @@ class GradientMismatchFact(ExperimentFact):
 
 @dataclass(frozen=True)
 class LossPrefersWrongFact(ExperimentFact):
-    """`data`: `task` (`classes`, `binary`, `values`), `start`, `right`, `wrong` (the loss of the
-    prediction, of right and of wrong answers), `x` and `y` (the loss along the way to the target), `far` (a
-    hundred and a thousand times as far), `mirrored` (at minus the target), `slope`, `coarse_slope`,
-    `autograd_slope` (along that way), `place` of the loss.
+    """`data`: `task` (`classes`, `binary`, `values`), the loss of the prediction (`start`), of right
+    answers (`right`) and of wrong ones (`wrong`), `x` and `y` (the loss on the way from the prediction to
+    the target), `far` (the loss a hundred and a thousand times as far), `mirrored` (the loss at minus the
+    target), `slope`, `coarse_slope` and `autograd_slope` (on that way), `place` of the loss.
     """
 
     fact_kind = "experiment.loss-prefers-wrong"
@@ -161,8 +163,8 @@ class LossPrefersWrongFact(ExperimentFact):
 
 @dataclass(frozen=True)
 class NondeterministicStepFact(ExperimentFact):
-    """`data`: `kind` (`same`, `outside`, `generator`, `kept`, `backward`), `whole` (false: the model
-    alone), `losses`, `relative`, `generators` (names), `place`.
+    """`data`: `kind` (`same`, `outside`, `generator`, `kept`, `backward`), `whole` (false: only the model
+    was run), `losses`, `relative` (their difference), `generators` (names), `place`.
     """
 
     fact_kind = "experiment.nondeterministic-step"
@@ -195,9 +197,9 @@ class ModuleFault:
 
 @dataclass(frozen=True)
 class CustomLayerBrokenFact(ExperimentFact):
-    """`data`: `tried` (paths), `faults`: `[{what, class, place, …}]` with `what` `plain` (`name`, `shape`,
-    `use`: `trained`, `state`, `constant`), `state_dict`, `gradient` (`of`, `autograd`, `finite`, `error`)
-    or `leak` (`effect`).
+    """`data`: `tried` (paths), `faults`: `[{what, class, place, …}]`, where `what` is `plain` (a tensor
+    that is no parameter or buffer, with `name`, `shape`, `use`: `trained`, `state`, `constant`),
+    `state_dict`, `gradient` (with `of`, `autograd`, `finite`, `error`) or `leak` (with `effect`).
     """
 
     fact_kind = "experiment.custom-layer-broken"
@@ -222,9 +224,9 @@ class FixedDtype(CodePlace):
 
 @dataclass(frozen=True)
 class DeviceLiteralFact(ExperimentFact):
-    """`data`: `models`, `device` (place of a tensor that stays on the CPU, with `held`: the attribute that
-    holds it, null if it is made in the forward; null), `dtype` (place and `message` of a forward that fails
-    in float64; null).
+    """`data`: `models`, `device` (null, or the place of a tensor that stays on the CPU, with `held`: the
+    attribute that stores it, null if the forward creates it), `dtype` (null, or place and `message` of a
+    forward that fails in float64).
     """
 
     fact_kind = "experiment.device-literal"
@@ -236,9 +238,9 @@ class DeviceLiteralFact(ExperimentFact):
 
 @dataclass(frozen=True)
 class MaskInvertedFact(ExperimentFact):
-    """`data`: `padding_effect` (of noise on the embeddings of padding, relative to the output), `positions`
-    (real tokens shaken one by one), `read` (how many of them change the output), `by_position` (an output
-    for every token), `share` (of padding), `place`.
+    """`data`: `padding_effect` (of noise on the embeddings of padding, relative to the output),
+    `positions` (real tokens that got noise, one at a time), `read` (how many of them change the output),
+    `by_position` (the model has one output per token), `share` (of padding), `place`.
     """
 
     fact_kind = "experiment.mask-inverted"
@@ -278,10 +280,10 @@ class SwappedTraining:
 
 @dataclass(frozen=True)
 class InputIgnoredFact(ExperimentFact):
-    """`data`: `samples`, `line`, `tries`: `[{optimizer, own, steps, losses, first, last, used, given, data,
-    alike}]`; `first` are the losses before training, `last` those after it on `real` inputs, on those of
-    `others` and on `noise`, `given` and `data` how much the output changes with what the model is given and
-    with the batch (null: not known), `alike` whether the model is given the same whatever the batch.
+    """`data`: `samples`, `line`, `tries`: `[{optimizer, own, steps, losses, first, last, used, given,
+    data, alike}]`. `first` are the losses before training; `last` those after it on `real` inputs, on
+    those of `others` and on `noise`; `given` and `data` say how much the output changes with the model's
+    inputs and with the batch (null: unknown); `alike`: the model gets the same input for every batch.
     """
 
     fact_kind = "experiment.input-ignored"

@@ -32,11 +32,11 @@ class PythonLine:
 
 @dataclass(frozen=True)
 class LoadingFact(TypedFact):
-    """In the windows of a profile: `loader` (index), `batches` (per step), `seconds` and `cpu` (of the
-    training thread, for a batch), `samples`, `parts`: `[{shape, dtype, bytes, fits (the narrowest type that
-    holds the values), narrow_bytes}]` of one batch, `move`, `narrow_move` (seconds to get it into another
-    process, as it is and as narrow as it could be; 0 without workers), `starts`, `starting` (how often its
-    iteration began, and the mean seconds that took).
+    """By `clew profile`: how one loader's batches arrive. `loader` (index), `batches` (per step),
+    `seconds` and `cpu` (of the training thread, per batch), `samples`; `parts`: `[{shape, dtype, bytes,
+    fits (the narrowest type that can hold the values), narrow_bytes}]` of one batch; `move` and
+    `narrow_move` (seconds to pass it to another process, as it is and in the narrowest types; 0 without
+    workers), `starts` (how often an iteration began), `starting` (mean seconds that took).
     """
 
     fact_kind = "profile.loading"
@@ -55,9 +55,9 @@ class LoadingFact(TypedFact):
 
 @dataclass(frozen=True)
 class BuiltTensorsFact(TypedFact):
-    """In the windows of a profile: calls of `torch.tensor` on lists from one line: `file`, `line`, `of`
-    (`arrays` or `numbers`), `function`, `calls`, `seconds`, `needed` (per step; the last is what it would
-    take from one array), `step` (seconds of these steps), `elements` (of the largest).
+    """By `clew profile`: calls of `torch.tensor` on lists from one line: `file`, `line`, `of` (`arrays`
+    or `numbers`), `function`, and per step `calls`, `seconds`, `needed` (seconds if built from a single
+    array); `step` (seconds of a step), `elements` (of the largest).
     """
 
     fact_kind = "profile.tensors"
@@ -75,8 +75,9 @@ class BuiltTensorsFact(TypedFact):
 
 @dataclass(frozen=True)
 class PythonTimeFact(TypedFact):
-    """Shares of a step: `sampled` (Python's samples outside torch, loading and logging), `left` (in which
-    torch's profiler saw no operation), `lines`: `[{file, line, function, code, share}]`.
+    """By `clew profile`, as shares of a step: `sampled` (Python code outside torch, loading and logging),
+    `left` (time in which torch's profiler saw no operation), `lines`: `[{file, line, function, code,
+    share}]`.
     """
 
     fact_kind = "profile.python"
@@ -88,8 +89,8 @@ class PythonTimeFact(TypedFact):
 
 @dataclass(frozen=True)
 class EvaluationGraphFact(TypedFact):
-    """Forwards in evaluation mode with gradients that no backward followed: `root`, `file`, `line`,
-    `sections`, `seconds` (of all of them), `run` (of the whole run).
+    """By `clew profile`: forwards in evaluation mode with gradients, and no backward after them: `root`,
+    `file`, `line`, `sections`, `seconds` (of all sections), `run` (of the whole run).
     """
 
     fact_kind = "profile.evaluation"
@@ -104,9 +105,9 @@ class EvaluationGraphFact(TypedFact):
 
 @dataclass(frozen=True)
 class KeptDataFact(TypedFact):
-    """How a dataset keeps its data: `loader`, `attribute`, `of` (`list` of lists of Python numbers, or
-    `float64`), `items`, `numbers` (in an item of a list; in all of an array), `seconds`, `needed` (to make
-    a tensor of an item, and to copy it from one).
+    """By `clew profile`: how a dataset stores its data: `loader`, `attribute`, `of` (`list` of lists of
+    Python numbers, or `float64`), `items`, `numbers` (per item of a list; in all of an array), `seconds`
+    (to make a tensor of an item), `needed` (to copy the item from a tensor).
     """
 
     fact_kind = "profile.kept"

@@ -12,7 +12,7 @@ from clew.records.facts.fact import TypedFact
 
 @dataclass(frozen=True)
 class ConfigFact(TypedFact):
-    """`source` (`argv` or `user`), `values`."""
+    """Settings of the run: `source` (`argv` or `user`), `values`."""
 
     fact_kind = "config"
 
@@ -22,7 +22,7 @@ class ConfigFact(TypedFact):
 
 @dataclass(frozen=True)
 class IgnoreFact(TypedFact):
-    """A check to leave out: `check`, `where` (empty: everywhere), `why`."""
+    """A check that is left out: `check`, `where` (empty: everywhere), `why`."""
 
     fact_kind = "ignore"
 
@@ -33,7 +33,7 @@ class IgnoreFact(TypedFact):
 
 @dataclass(frozen=True)
 class ThresholdsFact(TypedFact):
-    """Where the project draws the line for a check: `check`, `values` by the name of the threshold."""
+    """A check's thresholds as the project sets them: `check`, `values` (by the name of the threshold)."""
 
     fact_kind = "thresholds"
 
@@ -43,8 +43,8 @@ class ThresholdsFact(TypedFact):
 
 @dataclass(frozen=True)
 class AnnouncedFact(TypedFact):
-    """An error that was told while the run went on: `check`, `findings`; the verdict keeps it though the
-    check may no longer see it at the end.
+    """An error reported during the run: `check`, `findings`. The verdict keeps it even if the check no
+    longer finds it at the end.
     """
 
     fact_kind = "announced"
@@ -55,22 +55,22 @@ class AnnouncedFact(TypedFact):
 
 @dataclass(frozen=True)
 class CustomCheckFact(TypedFact):
-    """What a check of the user's own said at the end: `check`, `id`, `page`, `findings`, `reason` (why it
-    could not judge, or null).
+    """The result of a user's own check at the end of the run: `check`, `id`, `page`, `findings`, `reason`
+    (why it could not judge; null if it could).
     """
 
     fact_kind = "custom_check"
 
     check: str = ""
     id: str = ""
-    page: Mapping[str, Any] = field(default_factory=dict)
+    page: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Mapping[str, Any], ...] = ()
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class CustomSignalFact(TypedFact):
-    """A signal of the user's own, when it is first collected: `name`, `unit`, `meaning`."""
+    """A user's own signal, written when it is first recorded: `name`, `unit`, `meaning`."""
 
     fact_kind = "custom_signal"
 
@@ -81,8 +81,8 @@ class CustomSignalFact(TypedFact):
 
 @dataclass(frozen=True)
 class FrameworkFact(TypedFact):
-    """A training framework that the program imported and that an adapter was attached to: `name`, `version`
-    (null: not known).
+    """A training framework that the program imported and that has an adapter: `name`, `version` (null:
+    unknown).
     """
 
     fact_kind = "framework"
@@ -93,7 +93,7 @@ class FrameworkFact(TypedFact):
 
 @dataclass(frozen=True)
 class IdleFact(TypedFact):
-    """`reason`: why there was nothing to judge, sent at the end of a run without steps."""
+    """Written at the end of a run without steps: `reason` (why there was nothing to judge)."""
 
     fact_kind = "idle"
 
@@ -102,7 +102,7 @@ class IdleFact(TypedFact):
 
 @dataclass(frozen=True)
 class VersionsFact(TypedFact):
-    """`torch`, `threads`: of the training process."""
+    """Of the training process: `torch` (its version), `threads`."""
 
     fact_kind = "versions"
 
@@ -112,7 +112,7 @@ class VersionsFact(TypedFact):
 
 @dataclass(frozen=True)
 class GitFact(TypedFact):
-    """`commit`, `branch`, `dirty`."""
+    """State of the user's repository: `commit`, `branch`, `dirty` (uncommitted changes)."""
 
     fact_kind = "git"
 
@@ -123,10 +123,10 @@ class GitFact(TypedFact):
 
 @dataclass(frozen=True)
 class ProofFact(TypedFact):
-    """A trial of a finding's fix on a snapshot: `check`, `fix` (in words), `steps`, `seeds`, `before` and
-    `after` (median loss at the end without and with it, both measured as the repaired program would),
-    `before_spread`, `after_spread` (lowest and highest over the seeds), `helped` (null: it can't be told);
-    or `check` and `refused` (why).
+    """A finding's fix, tried on a snapshot: `check`, `fix` (in words), `steps`, `seeds`, `before` and
+    `after` (median final loss without and with the fix, both measured as the fixed program would),
+    `before_spread` and `after_spread` (lowest and highest over the seeds), `helped` (null: unclear). If
+    it was not tried: `check` and `refused` (why).
     """
 
     fact_kind = "proof"
@@ -145,7 +145,7 @@ class ProofFact(TypedFact):
 
 @dataclass(frozen=True)
 class TrialsFact(TypedFact):
-    """`seconds` that the trials took."""
+    """How long trying the fixes took: `seconds`."""
 
     fact_kind = "trials"
 

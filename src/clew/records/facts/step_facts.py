@@ -20,7 +20,7 @@ class OptimizerGroup:
 
 @dataclass(frozen=True)
 class OptimizerFact(TypedFact):
-    """`index`, `class`, `file`, `line` (where it was made), `groups`: `[{lr, weight_decay, params:
+    """`index`, `class`, `file`, `line` (where it was created), `groups`: `[{lr, weight_decay, params:
     [name…]}]`, `closure`, `implementation` (`fused`, `foreach`, `for-loop`, or `own` for code that is not
     torch's).
     """
@@ -38,10 +38,11 @@ class OptimizerFact(TypedFact):
 
 @dataclass(frozen=True)
 class OptimizerUseFact(TypedFact):
-    """Sent with `parameters` and at the end: `index` (null if it never stepped), `class`, `file`, `line`,
-    `stepped`, `held`, `with_grad`, `outside` (held parameters of no model in use), `outside_with_grad`,
-    `shared` (an optimizer that steps has some of them), `changed` (something changed its parameters),
-    `backwards`, `unscaled` (times that a GradScaler was about to step).
+    """How an optimizer was used, written with `parameters` and at the end: `index` (null if it never
+    stepped), `class`, `file`, `line`, `stepped`, `held` (number of its parameters), `with_grad`,
+    `outside` (those that belong to no model in use), `outside_with_grad`, `shared` (an optimizer that
+    steps has some of the same parameters), `changed` (something changed its parameters), `backwards`,
+    `unscaled` (how often a GradScaler was about to step it).
     """
 
     fact_kind = "optimizer_use"
@@ -63,9 +64,9 @@ class OptimizerUseFact(TypedFact):
 
 @dataclass(frozen=True)
 class SchedulerFact(TypedFact):
-    """`index`, `class`, `file`, `line` (where it was made), `step_file`, `step_line`, `steps`, `early` (of
-    these, before its optimizer's first), `inner` (stepped by another scheduler), `optimizer` (index, null
-    if that never stepped).
+    """`index`, `class`, `file`, `line` (where it was created), `step_file` and `step_line` (where it is
+    stepped), `steps`, `early` (how many of them came before its optimizer's first), `inner` (stepped by
+    another scheduler), `optimizer` (index; null if that never stepped).
     """
 
     fact_kind = "scheduler"
@@ -84,10 +85,10 @@ class SchedulerFact(TypedFact):
 
 @dataclass(frozen=True)
 class PatternFact(TypedFact):
-    """`id`, `pattern`: the order of events within a step, one letter each: `d` batch from a loader, `f`
-    forward, `e` forward without gradient, `b` backward, `z` zero_grad, `c` clip, `u` unscale, `s` optimizer
-    step, `h` scheduler step, `m` mode change; with two or more models or optimizers a digit follows (`s1`);
-    a repeated run is written once with `+`.
+    """The order of events within a step: `id`, `pattern`, one letter per event: `d` batch from a loader,
+    `f` forward, `e` forward without gradient, `b` backward, `z` zero_grad, `c` clip, `u` unscale, `s`
+    optimizer step, `h` scheduler step, `m` mode change. With two or more models or optimizers a digit
+    follows (`s1`); repetitions are written once with `+`.
     """
 
     fact_kind = "pattern"
@@ -98,8 +99,8 @@ class PatternFact(TypedFact):
 
 @dataclass(frozen=True)
 class ModeFact(TypedFact):
-    """`root`, `training`, `file`, `line`: the last `.train()` / `.eval()` call before the training forward,
-    sent when it changes; `mode_dependent`: `[[path, class]…]` of the layers it concerns.
+    """The last `.train()` or `.eval()` call before the training forward, written when it changes: `root`,
+    `training`, `file`, `line`; `mode_dependent`: `[[path, class]…]` of the layers that it affects.
     """
 
     fact_kind = "mode"
@@ -113,7 +114,9 @@ class ModeFact(TypedFact):
 
 @dataclass(frozen=True)
 class BackwardFact(TypedFact):
-    """`op` (the last operation of the loss, as autograd calls it), `file`, `line`."""
+    """Where `backward()` starts: `op` (the last operation of the loss, named as in autograd), `file`,
+    `line`.
+    """
 
     fact_kind = "backward"
 
@@ -124,12 +127,12 @@ class BackwardFact(TypedFact):
 
 @dataclass(frozen=True)
 class LoaderFact(TypedFact):
-    """`index`, `file`, `line`, `batch_size`, `num_workers`, `shuffle`, `sampler`, `dataset`, `length`,
-    `drop_last`, `pin_memory`, `persistent_workers`, `prefetch_factor`, `made_file`, `made_line` (where it
-    was made; `file`, `line` iterate over it); `names` (variables that hold it), `dataset_number` (equal for
-    the same dataset object), `generator` (attribute of the dataset with a random generator that
-    `__getitem__` uses), `random` (`__getitem__` draws random numbers and nothing it reads is switched off),
-    `worker_init` (`constant`: sets a seed without regard to the worker; `given`; null).
+    """`index`, `file`, `line` (where it is iterated), `batch_size`, `num_workers`, `shuffle`, `sampler`,
+    `dataset`, `length`, `drop_last`, `pin_memory`, `persistent_workers`, `prefetch_factor`, `made_file`
+    and `made_line` (where it was created), `names` (variables that refer to it), `dataset_number` (the
+    same for the same dataset object), `generator` (attribute of the dataset: the random generator that
+    `__getitem__` uses), `random` (`__getitem__` draws random numbers, and no attribute that it reads is
+    None, False or 0), `worker_init` (`constant`: it sets the same seed in every worker; `given`; null).
     """
 
     fact_kind = "loader"
@@ -167,8 +170,8 @@ class LoaderFact(TypedFact):
 
 @dataclass(frozen=True)
 class FedFact(TypedFact):
-    """`phase`, `root`, `loader` (index or null), `names`: where a model's inputs came from, once each, with
-    `file`, `line` of the call; in evaluation with its number `source`.
+    """Where the inputs of a model came from, written once for each origin: `phase`, `root`, `loader`
+    (index or null), `names`, `file` and `line` of the call, and in evaluation `source`, its number.
     """
 
     fact_kind = "fed"
@@ -184,8 +187,8 @@ class FedFact(TypedFact):
 
 @dataclass(frozen=True)
 class DatasetChangedFact(TypedFact):
-    """`loader`, `array` (attribute of the dataset), `epoch`, `mean`, `std` an epoch ago, `mean_now`,
-    `std_now`.
+    """Data stored in a dataset that changed between epochs: `loader`, `array` (attribute of the dataset),
+    `epoch`, `mean` and `std` an epoch ago, `mean_now`, `std_now`.
     """
 
     fact_kind = "dataset_changed"
@@ -201,13 +204,14 @@ class DatasetChangedFact(TypedFact):
 
 @dataclass(frozen=True)
 class GrowthFact(TypedFact):
-    """The memory of the process grows from step to step, or what a program holds does; sent when it is
-    known and again if it changes. `slope` (bytes a step; of the process if `measured`, with `error`, `rise`
-    and `steps` `[first, last]`; else what is held, about), `objects` (more in each step), `owner` (in
-    words; empty if nobody was found), `name` (as the user calls it), `container` (`list`, `dict`, `set`,
-    `deque`, `tensor`: one whose graph reaches back over all steps, `hooks`), `kind` (`graph`: tensors with
-    their graphs, `tensor`, `python`, empty), `file`, `line` (where it is added to). In a profile the
-    program is looked through in any case, in an ordinary run only if its memory has grown clearly.
+    """Memory that grows from step to step; written when it is found and again when it changes. If
+    `measured`, the growth is that of the process: `slope` (bytes per step), `error` (of the slope),
+    `rise`, `steps` (`[first, last]`). Otherwise `slope` estimates how much more the program keeps per
+    step. `objects` (more in each step), `owner` (in words; empty: not found), `name` (in the user's
+    code), `container` (`list`, `dict`, `set`, `deque`, `tensor`: one whose graph reaches back over all
+    steps, `hooks`), `kind` (`graph`: tensors with their graphs, `tensor`, `python`, empty), `file`,
+    `line` (that adds to it). A profile always searches the program for the owner, an ordinary run only
+    after its memory has clearly grown.
     """
 
     fact_kind = "growth"

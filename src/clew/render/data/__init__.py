@@ -1,6 +1,6 @@
 """What `clew data` shows.
 
-Enter at `data_terminal.py`. May import: as render.
+Enter at `data_terminal.py`. May import: records, render, render.verdict.
 
 - `data_html`: `clew data` in a notebook or browser: one piece of HTML with style and images inlined, no
   scripts

@@ -97,7 +97,7 @@ def _way(way: SamplePath) -> str:
 def _stage(stage: StageView, before: StageView | None) -> str:
     words = " · ".join(text(word) for word in stage_words(stage))
     made = field_line([stage.made]) if stage.made is not None else ""
-    shown = _figure(stage.look, "") if stage.look is not None and stage.differs_from(before) else ""
+    shown = _figure(stage.view, "") if stage.view is not None and stage.differs_from(before) else ""
     error = f'<p class="error">{text(stage.error)}</p>' if stage.error else ""
     return (
         f'<tr><td><b>{text(stage.name, 60)}</b><br><span class="dim">{words}</span></td>'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from clew.records.codec import plain
 from clew.records.data_report import Report
@@ -12,6 +12,58 @@ from clew.render.images import data_uri, image_of
 
 KINDS = {"image": "image", "text": "text", "wave": "audio", "numbers": "vector"}
 MOST_VALUES = 400
+
+
+class TensorNote(TypedDict, total=False):
+    """A tensor of a batch."""
+
+    name: str
+    shape: list[int] | None
+    dtype: str
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    values: list[Any]
+
+
+class BatchRow(TypedDict, total=False):
+    """A recorded batch."""
+
+    step: int
+    phase: str
+    loader: Annotated[int | None, "its number; null: it was not iterated"]
+    name: Annotated[str, "of the loader"]
+    source: Annotated[str, "`loader`: as the loader delivers it; `model`: as the model gets it"]
+    inputs: list[TensorNote]
+    targets: list[TensorNote]
+
+
+class SampleRow(TypedDict, total=False):
+    """A recorded sample; one sample is listed once for each source, with the same `id`."""
+
+    id: str
+    step: int
+    phase: str
+    label: Any
+    prediction: Any
+    loss: float | None
+    kind: Annotated[str, "image, text, vector or audio"]
+    loader: Annotated[str, "its name"]
+    source: Annotated[str, "`dataset`: as the dataset returns it; `batch`; `model`: as the model gets it"]
+    about: Annotated[str, "shapes, types and ranges of its fields"]
+    shape: list[int]
+    image: Annotated[str, "data:image/png or data:image/jpeg"]
+    text: str
+    values: list[float]
+
+
+class DataContent(TypedDict, total=False):
+    """`data/batches.json` and `data/samples.json`."""
+
+    version: int
+    batches: list[BatchRow]
+    samples: list[SampleRow]
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -29,9 +81,9 @@ def report_json(report: Report) -> dict[str, Any]:
     }
 
 
-def samples_json(report: Report, step: int) -> dict[str, Any]:
+def samples_json(report: Report, step: int) -> DataContent:
     """`data/samples.json`: each sample from the dataset, then as the model gets it."""
-    rows: list[dict[str, Any]] = []
+    rows: list[SampleRow] = []
     for shown in report.loaders:
         made = {row.index: row for row in shown.rows if row.index is not None}
         for sample in shown.samples:
@@ -43,8 +95,8 @@ def samples_json(report: Report, step: int) -> dict[str, Any]:
     return {"version": 1, "samples": rows}
 
 
-def _sample(view: ValueView, shown: LoaderView, step: int, source: str) -> dict[str, Any]:
-    data: dict[str, Any] = {
+def _sample(view: ValueView, shown: LoaderView, step: int, source: str) -> SampleRow:
+    data: SampleRow = {
         "id": view.title.removeprefix("sample "),
         "step": step,
         "phase": shown.role,
@@ -97,11 +149,11 @@ def field_summary(part: FieldView) -> str:
     return " ".join(words) + values + bad
 
 
-def batches_json(report: Report, step: int) -> dict[str, Any]:
+def batches_json(report: Report, step: int) -> DataContent:
     """`data/batches.json`: one batch of each loader, and what the model got of it."""
-    rows: list[dict[str, Any]] = []
+    rows: list[BatchRow] = []
     for shown in report.loaders:
-        base = {"step": step, "phase": shown.role, "loader": shown.number, "name": shown.name}
+        base: BatchRow = {"step": step, "phase": shown.role, "loader": shown.number, "name": shown.name}
         if shown.batch:
             rows.append({**base, "source": "loader", **_divided(shown.batch)})
         if shown.inputs:
@@ -111,13 +163,12 @@ def batches_json(report: Report, step: int) -> dict[str, Any]:
     return {"version": 1, "batches": rows}
 
 
-def _divided(parts: tuple[FieldView, ...]) -> dict[str, Any]:
+def _divided(parts: tuple[FieldView, ...]) -> BatchRow:
     """Without a known model, the last of several is the target."""
     head, tail = (parts[:-1], parts[-1:]) if len(parts) > 1 else (parts, ())
     return {"inputs": [_note(part) for part in head], "targets": [_note(part) for part in tail]}
 
 
-def _note(part: FieldView) -> dict[str, Any]:
-    data = plain(part)
-    note = {"name": data["name"], "shape": data["shape"], "dtype": data["dtype"] or data["type"]}
+def _note(part: FieldView) -> TensorNote:
+    note: TensorNote = {"name": part.name, "shape": plain(part.shape), "dtype": part.dtype or part.type}
     return {**note, "min": part.low, "max": part.high, "mean": part.mean, "std": part.std}

@@ -84,8 +84,8 @@ def _draw_findings(screen: Screen, report: Report, full: bool) -> None:
     if not report.findings and report.verdict.asked:
         screen.blank()
         judged = len(report.verdict.ruled_out)
-        good = screen.text(f"{screen.glyphs.good} nothing wrong found", "bold green")
-        screen.block(screen.join(good, f" by {judged} data checks"))
+        good = screen.text(f"{screen.glyphs.good} no problems found", "bold green")
+        screen.block(screen.join(good, f" ({counted(judged, 'data check')})"))
 
 
 # -- one loader: its settings, and its samples next to what the model gets --
@@ -96,7 +96,7 @@ def draw_loader(screen: Screen, shown: LoaderView, *, brief: bool = False) -> No
     _draw_loader_title(screen, shown)
     if shown.stages and not brief:
         arrow = f" {screen.glyphs.arrow} "
-        _row(screen, "way", arrow.join(neutral(name, 40) for name in shown.stages))
+        _row(screen, "path", arrow.join(neutral(name, 40) for name in shown.stages))
     if not brief:
         _draw_samples(screen, shown)
         _draw_fields(screen, shown)
@@ -245,7 +245,7 @@ def line_of(screen: Screen, view: ValueView, room: int) -> str:
 
 
 def _envelope(values: Sequence[float], width: int) -> list[float]:
-    """The maximum of every stretch."""
+    """The largest absolute value of every stretch."""
     count = max(min(width, len(values)), 1)
     edges = [n * len(values) // count for n in range(count + 1)]
     return [max((abs(v) for v in values[a:b]), default=0.0) for a, b in pairwise(edges)]
@@ -280,7 +280,7 @@ def _draw_stage(screen: Screen, stage: StageView, before: StageView | None) -> N
         screen.block(screen.text(neutral(stage.error), "bold red"), indent=inner)
         return
     screen.row(cut_end(_change(screen, stage, before), screen.width - inner), indent=inner)
-    view = stage.look
+    view = stage.view
     if view is None or not stage.differs_from(before):
         return
     if _image(view) or (stage.made is not None and (stage.made.shape or view.kind == "text")):

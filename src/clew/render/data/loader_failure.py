@@ -61,7 +61,7 @@ def _sample(failure: Failure) -> str:
 
 
 def _draw_value(screen: Screen, failure: Failure) -> None:
-    view = failure.look
+    view = failure.view
     if view is None:
         return
     _row(screen, "given", ", ".join(briefly(part) for part in view.parts[:3]))

@@ -28,7 +28,7 @@ from clew.render.data.speed_text import (
     shape,
     sweep_line,
 )
-from clew.render.number_text import decimal_size, share, span
+from clew.render.number_text import share, size, span
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
 from clew.render.text_table import Column, draw_table
@@ -37,7 +37,7 @@ INDENT = 2
 BAR = 16  # columns of a full bar
 STAGES, FIELDS = 10, 8  # lines of each table, unless all are requested
 SLOW = 1e-4  # seconds of a sample, below which it does not matter where they go
-SIZE_HEADS = ("field", "shape", "type", "bytes", "would fit", "they hold")
+SIZE_HEADS = ("field", "shape", "type", "bytes", "fits in", "values")
 TRIFLE = 0.005  # share below which a stage is not listed by itself
 
 
@@ -135,19 +135,19 @@ def _place(file: str, line: int | None) -> str:
 
 
 def _draw_sizes(screen: Screen, sizes: Sizes, *, full: bool) -> None:
-    largest = f", largest {decimal_size(sizes.largest)}" if sizes.largest > 1.05 * sizes.bytes else ""
+    largest = f", largest {size(sizes.largest)}" if sizes.largest > 1.05 * sizes.bytes else ""
     _heading(
         screen,
         "size of a sample",
-        f"{decimal_size(sizes.bytes)}{largest}, {counted(sizes.samples, 'sample')}",
+        f"{size(sizes.bytes)}{largest}, {counted(sizes.samples, 'sample')}",
     )
     columns = (
         Column("field", left=True, flexible=True, least=8),
         Column("shape", left=True),
         Column("type", left=True),
         Column("bytes"),
-        Column("would fit", left=True),
-        Column("they hold", left=True, drop=1),
+        Column("fits in", left=True),
+        Column("values", left=True, drop=1),
     )
     shown = sizes.fields if full else sizes.fields[:FIELDS]
     draw_table(screen, columns, [_field_row(field) for field in shown], indent=INDENT)
@@ -159,9 +159,9 @@ def _draw_sizes(screen: Screen, sizes: Sizes, *, full: bool) -> None:
 
 
 def _field_row(field: FieldSize) -> list[str]:
-    fits = f"{field.fits}, {decimal_size(field.fits_bytes)}" if field.fits else ""
+    fits = f"{field.fits}, {size(field.fits_bytes)}" if field.fits else ""
     named = [neutral(field.field, 40), shape(field.shape), neutral(field.dtype, 30)]
-    return [*named, decimal_size(field.bytes), fits, neutral(field.how, 60)]
+    return [*named, size(field.bytes), fits, neutral(field.how, 60)]
 
 
 def _draw_paddings(screen: Screen, paddings: Paddings) -> None:
@@ -194,7 +194,7 @@ def _draw_paddings(screen: Screen, paddings: Paddings) -> None:
 
 
 def _draw_sweep(screen: Screen, sweep: Sweep) -> None:
-    what = "loader and training step in turn" if sweep.with_step else "loader alone"
+    what = "loader and training step alternating" if sweep.with_step else "loader alone"
     _heading(screen, "settings tried", f"{what}, {counted(sweep.cores, 'core')}, {span(sweep.seconds)}")
     columns = (
         Column("workers"),
@@ -222,7 +222,7 @@ def sweep_rows(sweep: Sweep, dash: str) -> list[list[str]]:
                 str(row.prefetch) if row.prefetch else dash,
                 count(rate.median) if rate is not None else dash,
                 f"{count(rate.low)} to {count(rate.high)}" if rate is not None else "",
-                decimal_size(row.memory) if row.memory else "",
+                size(row.memory) if row.memory else "",
                 ", ".join(marks) or neutral(row.error, 100),
             ]
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clew.records.loader_speed import EVEN, LOADER, Moving, Padding, Paddings, Rate, Speeds, Sweep
 from clew.records.plural import counted
-from clew.render.number_text import decimal_size, share, span
+from clew.render.number_text import share, size, span
 from clew.render.safe_text import neutral
 
 LITTLE = 0.05  # of a step's time, below which nothing is reported
@@ -41,7 +41,7 @@ def rate_rows(speeds: Speeds) -> list[list[str]]:
     named: list[tuple[str, Rate | None]] = [
         ("loader alone", speeds.loader),
         (f"{speeds.step or 'model'} alone", speeds.model),
-        ("both in turn", speeds.both),
+        ("loader and step alternating", speeds.both),
     ]
     return [
         [name, count(rate.median), f"{count(rate.low)} to {count(rate.high)}"]
@@ -62,30 +62,30 @@ def limits(speeds: Speeds) -> str:
     if limited == LOADER:
         ratio = speeds.model.median / speeds.loader.median
         return (
-            f"the loader is the bottleneck: the {speeds.step} could take {ratio:.2g} times as "
-            f"many{waits}{started}"
+            f"the loader is the bottleneck: the {speeds.step} could process {ratio:.2g} times as "
+            f"many samples{waits}{started}"
         )
     if limited == EVEN:
         return f"loader and {speeds.step} are about equally fast{waits}{started}"
     ratio = speeds.loader.median / speeds.model.median
     return (
         f"the {speeds.step} is the bottleneck: the loader could deliver {ratio:.2g} times as "
-        f"many{waits}{started}"
+        f"many samples{waits}{started}"
     )
 
 
 def moving_line(moving: Moving, workers: int) -> str:
     """The size of a batch on its way from a worker, and the time it takes."""
     ways = [
-        f"{decimal_size(size)} {how}"
-        for size, how in (
+        f"{size(one)} {how}"
+        for one, how in (
             (moving.shared, "through shared memory"),
             (moving.piped if moving.piped > 1000 else 0, "pickled"),
         )
-        if size
+        if one
     ]
     took = "" if moving.seconds is None else f", {span(moving.seconds)}"
-    would = "" if workers else " (with workers; there are none now)"
+    would = "" if workers else " (with workers; none are used now)"
     return f"a batch from worker to parent: {' and '.join(ways) or 'next to nothing'}{took}{would}"
 
 
@@ -93,21 +93,19 @@ def sweep_line(sweep: Sweep) -> str:
     """The best setting, and its gain."""
     best, now = sweep.best, sweep.now
     if best is None or best.rate is None:
-        return "no two settings could be compared"
+        return "too few settings could be measured"
     how = f"num_workers={best.workers}" + (f", prefetch_factor={best.prefetch}" if best.prefetch else "")
     if best == now or now is None or now.rate is None:
-        same = (
-            "the current setting: nothing that was measured is clearly faster"
-            if best == now
-            else "the best of the measured settings"
-        )
-        return f"{how}: {same}"
+        if best == now:
+            return f"{how}, the current setting: nothing that was measured is clearly faster"
+        return f"{how}: the best of the measured settings"
     ratio = best.rate.median / now.rate.median
     if ratio < 1 + LITTLE:
         return f"{how} is as fast as the current setting"
     if sweep.gain is None:
         return (
-            f"{how}: the loader alone is {ratio:.2g} times as fast; training gains at most its waiting time"
+            f"{how}: the loader alone is {ratio:.2g} times as fast; "
+            "training gains at most the time it waits for data"
         )
     if sweep.gain < LITTLE:
         return f"{how}: no clear gain for training"

@@ -16,6 +16,7 @@ from clew.records.dataset_survey import (
     LabelSurvey,
     SampleOrder,
 )
+from clew.records.plural import counted
 from clew.render.number_text import duration, number, share
 from clew.render.safe_text import cut, neutral
 from clew.render.screen import Screen
@@ -57,7 +58,7 @@ def draw(screen: Screen, surveys: Sequence[DatasetSurvey], between: Sequence[Bet
 
 def _title(survey: DatasetSurvey) -> str:
     if not survey.looked and not survey.corrupt_count:
-        return f"was not checked: {neutral(survey.stopped, 200) or 'there were no samples'}"
+        return f"not checked: {neutral(survey.stopped, 200) or 'no samples'}"
     read = f"{survey.looked + survey.corrupt_count:,}"
     if survey.total is not None and not survey.whole:
         read = f"{read} of {survey.total:,}"
@@ -70,7 +71,7 @@ def _lines(survey: DatasetSurvey) -> list[tuple[str, str]]:
         ("order", order_of(survey)),
         ("copies", alike(survey)),
         ("unusual", unusual(survey)),
-        ("unread", unread(survey)),
+        ("corrupt", corrupt(survey)),
     ]
     return [(label, words) for label, words in lines if words]
 
@@ -193,10 +194,10 @@ def ended(survey: DatasetSurvey) -> str:
     """Why the survey ended before the end of the data, and what was random about it."""
     words = ""
     if survey.stopped == "the time limit":
-        words += ", when the time was up"
+        words += " (time limit reached)"
     elif survey.stopped:
-        words += f"; then stopped: {survey.stopped}"
-    return words + ("; reading uses random numbers" if survey.random else "")
+        words += f"; stopped: {survey.stopped}"
+    return words + ("; reading is random" if survey.random else "")
 
 
 def order_of(survey: DatasetSurvey) -> str:
@@ -209,15 +210,19 @@ def order_of(survey: DatasetSurvey) -> str:
 
 def _in_dataset(labels: LabelSurvey) -> str:
     if labels.kind == "value":
-        return f"the targets of neighbours are correlated ({labels.trend:.2f})" if labels.trend > 0.5 else ""
+        return (
+            f"targets of neighbouring samples are correlated ({labels.trend:.2f})"
+            if labels.trend > 0.5
+            else ""
+        )
     if labels.classes < 2:
         return ""
     switches, by_chance = share(labels.switches), share(labels.by_chance)
     if labels.switches <= SORTED * labels.by_chance:
-        return f"sorted by label: {switches} of neighbours differ, {by_chance} by chance"
+        return f"sorted by label: {switches} of neighbours differ, {by_chance} expected by chance"
     if abs(labels.deviations) <= RANDOM:
         return "labels in random order"
-    return f"{switches} of neighbours differ in label, {by_chance} would by chance"
+    return f"{switches} of neighbours differ in label, {by_chance} expected by chance"
 
 
 def _delivered(order: SampleOrder | None) -> str:
@@ -225,11 +230,11 @@ def _delivered(order: SampleOrder | None) -> str:
         return ""
     if order.shuffled:
         return "shuffled by the loader"
-    return f"sampled by {order.sampler}" if order.sampler else ""
+    return f"read by {order.sampler}" if order.sampler else ""
 
 
 def alike(survey: DatasetSurvey) -> str:
-    """Copies within the split."""
+    """The copies within a split, in words."""
     exact, near = survey.exact, survey.near
     if exact.reason and not exact.method:
         return f"could not be checked: {exact.reason}"
@@ -272,16 +277,16 @@ def unusual(survey: DatasetSurvey) -> str:
     return "; ".join(f"{why}: {_listed(sorted(set(where)))}" for why, where in kinds.items())
 
 
-def unread(survey: DatasetSurvey) -> str:
+def corrupt(survey: DatasetSurvey) -> str:
     if not survey.corrupt_count:
         return ""
     first = survey.corrupt[0]
-    words = f"{survey.corrupt_count:,}: {_listed([c.index for c in survey.corrupt])}"
+    words = f"{counted(survey.corrupt_count, 'sample')}: {_listed([c.index for c in survey.corrupt])}"
     return f"{words}; sample {first.index}: {first.error}"
 
 
 def compared(pair: Between) -> str:
-    """Two splits in one sentence."""
+    """What two splits have in common, in one sentence."""
     if pair.same_dataset:
         return f"{pair.second} reads the same dataset as {pair.first}"
     if pair.exact.reason:
@@ -290,12 +295,15 @@ def compared(pair: Between) -> str:
         return ""
     within = "" if pair.coverage >= 1 else f" ({share(pair.coverage)} of it was read)"
     parts = [
-        f"{n.copies:,} {what}" for n, what in ((pair.exact, "exactly"), (pair.near, "nearly")) if n.copies
+        counted(n.copies, f"{what} copy", f"{what} copies")
+        for n, what in ((pair.exact, "exact"), (pair.near, "near"))
+        if n.copies
     ]
     if pair.shared:
         parts.append(f"{pair.shared:,} by the same index")
-    found = f"{', '.join(parts)}" if parts else "none"
-    return f"{pair.second} in {pair.first}{within}: {found} of {pair.exact.compared:,} samples compared"
+    found = ", ".join(parts) or "none"
+    also = f"samples of {pair.second} that are also in {pair.first}{within}"
+    return f"{also}: {found} ({pair.exact.compared:,} compared)"
 
 
 def _listed(indices: Sequence[int]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from clew.records.network import Graph, Node
-from clew.render.html_bundle import bundled_page
+from clew.render.html_bundle import PageInfo, bundled_page
 from clew.render.network.graph_layout import layout_json
 from clew.render.network.graph_levels import Levels, first_ops
 from clew.render.network.graph_svg import svg
@@ -86,7 +86,7 @@ def _in_order(graph: Graph) -> list[Node]:
 def _html_page(graph: Graph, colour: str) -> str:
     """It opens collapsed, coloured by `colour`, and needs no network. Raises `BundleNotBuilt`."""
     title = neutral(graph.name, 80)
-    page = {"shows": "graph", "title": title, "about": "", "colour": colour}
+    page: PageInfo = {"shows": "graph", "title": title, "about": "", "colour": colour}
     drawn = {**graph.to_json(), "layout": layout_json(graph)}
     return bundled_page(dumps({"page": page, "graph": drawn}, dense=True), title)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any, NamedTuple, TypedDict
 
-from clew.records.network import Graph, Node
+from clew.records.network import Graph, Node, TensorInfo
 from clew.render.network.box_places import Grid
 from clew.render.network.graph_levels import Level, Levels
 from clew.render.network.node_boxes import Box
@@ -19,7 +19,58 @@ from clew.render.network.node_boxes import Box
 MOST = 2000  # boxes of one level; a longer level ends with the number left out
 
 
-def layout_json(graph: Graph) -> dict[str, Any]:
+class LayoutGrid(TypedDict):
+    """The places of a level: boxes first, then passages, where a long line goes by between boxes."""
+
+    rows: Annotated[list[list[int]], "from top to bottom, each from left to right"]
+    x: Annotated[list[float], "centres, while all boxes are closed"]
+    lines: Annotated[list[tuple[int, int, float]], "from, to, and how far from the centre of `to` it ends"]
+
+
+class LayoutBox(NamedTuple):
+    """What a node looks like, in pixels and two lines of text."""
+
+    width: float  # while it is closed
+    height: float
+    title: float  # width of its title when it is open
+    first: str
+    second: str
+
+
+class LayoutPort(TypedDict):
+    """Where tensors enter or leave a module: a box that is not in the graph itself."""
+
+    id: int
+    kind: str
+    label: str
+    outputs: Annotated[list[dict[str, Any]], list[TensorInfo]]
+
+
+class LayoutLevel(TypedDict):
+    """The boxes of one module; numbers refer to the tables of the layout."""
+
+    grid: int
+    nodes: Annotated[list[int], "below zero: one of the ports"]
+    boxes: list[int]
+    tensors: Annotated[list[int], "of each line of the grid"]
+    ports: list[LayoutPort]
+    more: Annotated[int, "nodes that are not drawn"]
+
+
+class GraphLayout(TypedDict):
+    """The layout of a graph, by module; the key of the outermost level is empty."""
+
+    first: Annotated[list[int], "modules that are open at first"]
+    levels: dict[str, LayoutLevel]
+    unfolded: Annotated[dict[str, LayoutLevel], "where repeated blocks are drawn once: all of them"]
+    stands_in: Annotated[dict[str, int], "nodes that are not drawn, and what is drawn for each"]
+    repeats: dict[str, int]
+    grids: list[LayoutGrid]
+    boxes: list[LayoutBox]
+    tensors: list[str]
+
+
+def layout_json(graph: Graph) -> GraphLayout:
     """`levels` draws repeated blocks once, `unfolded` one by one where that makes a difference."""
     folded, unfolded = Levels(graph), Levels(graph, fold=False)
     tables = _Tables()
@@ -40,19 +91,19 @@ class _Tables:
     """What levels have in common, each written once and referenced by its number."""
 
     def __init__(self) -> None:
-        self.grids: list[dict[str, Any]] = []
-        self.boxes: list[list[Any]] = []
+        self.grids: list[LayoutGrid] = []
+        self.boxes: list[LayoutBox] = []
         self.tensors: list[str] = []
         self._numbers: dict[Hashable, int] = {}
 
     def grid(self, grid: Grid) -> int:
-        written = {"rows": grid.rows, "x": grid.x, "lines": grid.lines}
+        written: LayoutGrid = {"rows": grid.rows, "x": grid.x, "lines": grid.lines}
         key = (str(grid.rows), tuple(grid.x), tuple(grid.lines))
         return self._number(("grid", key), self.grids, written)
 
     def box(self, box: Box) -> int:
         first, *second = box.lines
-        row = [box.width, box.height, box.title, first, second[0] if second else ""]
+        row = LayoutBox(box.width, box.height, box.title, first, second[0] if second else "")
         return self._number(("box", box), self.boxes, row)
 
     def tensor(self, text: str) -> int:
@@ -70,7 +121,7 @@ def _key(holder: int | None) -> str:
     return "" if holder is None else str(holder)
 
 
-def _level(levels: Levels, holder: int | None, tables: _Tables) -> dict[str, Any]:
+def _level(levels: Levels, holder: int | None, tables: _Tables) -> LayoutLevel:
     level = levels.level(holder, MOST)
     return {
         "grid": tables.grid(level.grid),
@@ -87,7 +138,6 @@ def _text(level: Level, line: int) -> str:
     return f"{tensor.text()} {tensor.dtype}" if tensor is not None else ""
 
 
-def _port(node: Node) -> dict[str, Any]:
-    """Where tensors enter or leave a module: a box that is not in the graph itself."""
+def _port(node: Node) -> LayoutPort:
     outputs = [asdict(tensor) for tensor in node.outputs]
     return {"id": node.id, "kind": node.kind, "label": node.label, "outputs": outputs}

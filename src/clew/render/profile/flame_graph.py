@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.records.step_costs import DEEPEST, FlameFrame, Profile
-from clew.render.html_bundle import bundled_page
+from clew.render.html_bundle import PageInfo, bundled_page
 from clew.render.number_text import share, size, span
 from clew.render.safe_text import neutral
 from clew.render.screen import Screen
@@ -116,7 +116,7 @@ def _line(screen: Screen, pieces: list[FlamePiece], root: FlameFrame, depth: int
 
 
 def _label(screen: Screen, piece: FlamePiece, root: FlameFrame, title: str) -> str:
-    """`│forward 41 %`, cut to its width; the bar separates frames where there is no colour."""
+    """`│forward 41%`, cut to its width; the bar separates frames where there is no colour."""
     stroke, filler = ("|", "=") if screen.glyphs.plain else ("▏", " ")
     frame = piece.frame
     if piece.width < NAMED or frame is None:
@@ -158,7 +158,7 @@ def html_page(profile: Profile, title: str = "") -> str | None:
         return None
     trees = {name: compact(root) if root is not None else None for name, root in flames.items()}
     heading = neutral(title or "profile", 120)
-    page = {"shows": "flames", "title": heading, "about": _page_about(profile)}
+    page: PageInfo = {"shows": "flames", "title": heading, "about": _page_about(profile)}
     shown = {
         "steps": profile.steps,
         "detailed": profile.detailed,

@@ -273,10 +273,10 @@ def differences(
             yield f"{name}: {one} and {other}"
     ours, theirs = batch_size(a), batch_size(b)
     if ours and theirs and not _close(ours, theirs, SAME):
-        yield f"samples in a step: about {ours:.0f} and {theirs:.0f}; times are per step"
+        yield f"samples per step: about {ours:.0f} and {theirs:.0f}; times are per step"
     if a.roof and b.roof and not _close(a.roof.flops, b.roof.flops, SAME_ROOF):
         best = [short(roof.flops, "FLOP/s") for roof in (a.roof, b.roof)]
-        yield f"the machine at its best: {best[0]} and {best[1]}"
+        yield f"peak speed of the machine: {best[0]} and {best[1]}"
 
 
 def _settings(

@@ -126,4 +126,4 @@ def _draw_noise(screen: Screen, comparison: ProfileDiff, full: bool) -> None:
     screen.blank()
     screen.rule()
     if within and not full:
-        screen.block(screen.text(f"{within} within the noise, or below 1 % of a step", "dim"))
+        screen.block(screen.text(f"{within} within the noise, or below 1% of a step", "dim"))

@@ -32,7 +32,7 @@ def export(profile: Profile, run_folder: Path, out: Path, formats: Iterable[str]
     wanted = tuple(formats) or DEFAULT_FORMATS
     unknown = [name for name in wanted if name not in WRITERS]
     if unknown:
-        raise CannotExport(f"no such format: {unknown[0]!r}; there are {', '.join(FORMATS)}")
+        raise CannotExport(f"no such format: {unknown[0]!r}; available: {', '.join(FORMATS)}")
     written: list[Path] = []
     failed = ""
     try:

@@ -168,7 +168,7 @@ def draw_advice(screen: Screen, verdict: Verdict, run: RunSummary, *, full: bool
     if not advice and not others:
         screen.blank()
         screen.block(
-            screen.text(f"{screen.glyphs.good} found nothing that would make a step 5 % faster", "green")
+            screen.text(f"{screen.glyphs.good} found no change that would make a step 5% faster", "green")
         )
 
 
@@ -213,9 +213,7 @@ def _draw_tensors(screen: Screen, memory: StepMemory, kinds: dict[str, int], ful
     whole = max(memory.peak, sum(kinds.values()), 1)
     ordered = sorted(kinds.items(), key=lambda kind: -kind[1])
     if not full:
-        parts = ", ".join(
-            f"{neutral(name, 40)} {size(n)} ({share(n / whole).replace(' ', '')})" for name, n in ordered
-        )
+        parts = ", ".join(f"{neutral(name, 40)} {size(n)} ({share(n / whole)})" for name, n in ordered)
         screen.block(
             screen.join(
                 screen.text(f"{size(whole)} of tensors at the peak", "bold"), f": {parts}" if parts else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from clew.records.tried_changes import Attempt, BatchSizes, Break, SizeRow
-from clew.render.number_text import decimal_size, duration, number
+from clew.render.number_text import duration, number, size
 from clew.render.safe_text import cut, neutral, short_path
 from clew.render.screen import Screen
 
@@ -80,14 +80,14 @@ def _gain(attempt: Attempt) -> str:
     if not attempt.clear:
         return f"unclear (±{attempt.noise:.0%})" if BUSY < attempt.noise < 10 else "no clear change"
     if attempt.gain <= -1:
-        return f"{1 - attempt.gain:.1f}x slower"
+        return f"{number(1 - attempt.gain)}x slower"
     return f"{abs(attempt.gain):.0%} {'less' if attempt.gain > 0 else 'more'} time"
 
 
 def _remarks(attempt: Attempt) -> list[str]:
     found = []
     if attempt.what == "evaluation":
-        found.append("of an evaluation forward")
+        found.append("measured on an evaluation forward")
     if attempt.once >= 0.1 and attempt.clear and attempt.gain > 0:
         steps = attempt.pays_after
         paid = f", pays off after {steps:,.0f} steps" if steps is not None else ""
@@ -120,9 +120,9 @@ def _draw_reason(screen: Screen, reason: str, alike: Sequence[Attempt]) -> None:
 
 
 def _seconds(value: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if value >= 0.9995 * size:
-            return f"{value / size:.3g} {unit}"
+    for unit, factor in (("s", 1.0), ("ms", 1e-3)):
+        if value >= 0.9995 * factor:
+            return f"{value / factor:.3g} {unit}"
     return f"{value / 1e-6:.3g} µs"
 
 
@@ -167,8 +167,8 @@ def _draw_row(screen: Screen, row: SizeRow, sizes: BatchSizes) -> None:
         number(row.throughput),
         f"±{row.spread / row.throughput:.0%}",
         _seconds(row.seconds),
-        decimal_size(row.peak) if row.peak else "",
-        decimal_size(row.process) if row.process else "",
+        size(row.peak) if row.peak else "",
+        size(row.process) if row.process else "",
     )
     most = max(one.throughput for one in sizes.rows)
     bar = screen.glyphs.block * max(round(row.throughput / most * BAR), 1)

@@ -1,6 +1,6 @@
 """A verdict: what is wrong, where, on what evidence, and the fix.
 
-Enter at `verdict_terminal.py`. May import: as render.
+Enter at `verdict_terminal.py`. May import: records, store, checks, render.
 
 - `check_text`: the documentation of checks in the terminal
 - `finding_block`: findings in the terminal: grouped by root cause, each with place, evidence, fix and

@@ -65,7 +65,7 @@ def draw_findings(
     full: bool,
     plots: Mapping[str, Sequence[PlotLine]] | None = None,
 ) -> None:
-    """The first root causes with all their evidence; the rest, and hints, in a line each."""
+    """The first root causes with all their evidence; the rest, and advice, in a line each."""
     groups = effects_by_root(findings)
     faults = [group for group in groups if full or group[0].severity is not Severity.ADVICE]
     drawn = faults if full else faults[:FULL_ROOTS]

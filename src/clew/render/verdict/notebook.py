@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from clew.records.finding import Finding
 from clew.records.plural import counted
+from clew.records.signals import LOSS
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
 from clew.render.verdict.finding_block import effects_by_root, location
@@ -42,7 +43,7 @@ def run_html(verdict: Verdict, run: RunSummary, loss: Points = ()) -> str:
 
 def _head(verdict: Verdict, run: RunSummary) -> str:
     worst = verdict.worst()
-    said = "nothing to check" if run.idle and not verdict.findings else "no fault found"
+    said = "nothing to check" if run.idle and not verdict.findings else "no problems found"
     if worst is not None:
         said = counted(len(verdict.findings), "finding")
     steps = counted(run.steps, "step")
@@ -89,7 +90,7 @@ def _code(text: str | None) -> str:
 def _foot(verdict: Verdict, run: RunSummary) -> str:
     judged = counted(len(verdict.ruled_out), "check")
     return (
-        f'<div style="opacity:.6">{judged} found nothing, {len(verdict.not_judged)} could not run · '
+        f'<div style="opacity:.6">{judged} found nothing, {len(verdict.not_judged)} not judged · '
         f"<code>clew ui</code> shows all of <code>{escape(run.id)}</code></div>"
     )
 
@@ -124,8 +125,8 @@ def loss_points(data: RunData) -> list[tuple[float, float]]:
     """The training loss, at most a few hundred points, including the smallest and the largest."""
     from clew.checks.series import Series
 
-    for site, steps, values in data.series("loss"):
+    for site, steps, values in data.series(LOSS.name):
         if site.phase != "eval" and len(values):
-            kept = Series("loss", site, steps, values).evidence("", SHOWN)
+            kept = Series(LOSS.name, site, steps, values).evidence("", SHOWN)
             return list(zip(map(float, kept.steps), kept.values, strict=True))
     return []

@@ -61,7 +61,7 @@ def fragment(preflight: Preflight, run: RunSummary) -> str:
     """The table, then every finding with its evidence."""
     counts = ", ".join(
         f'<span class="{state}">{len(preflight.names(state))} {word}</span>'
-        for state, word in ((PASSED, "passed"), (FAILED, "failed"), (UNJUDGED, "without a result"))
+        for state, word in ((PASSED, "passed"), (FAILED, "failed"), (UNJUDGED, "not judged"))
         if preflight.names(state)
     )
     if preflight.others:
@@ -76,7 +76,7 @@ def _row(answer: ExperimentAnswer) -> str:
     said = text(answer.question)
     if answer.state == UNJUDGED:
         hint = f"<br><code>{text(answer.hint)}</code>" if answer.hint else ""
-        said += f'<br><span class="dim">no result: {text(answer.reason)}</span>{hint}'
+        said += f'<br><span class="dim">not judged: {text(answer.reason)}</span>{hint}'
     name = f'<td class="{answer.state}">{MARKS[answer.state]} {text(answer.name, 60)}</td>'
     return f'<tr>{name}<td>{said}</td><td class="time">{duration(answer.seconds)}</td></tr>'
 

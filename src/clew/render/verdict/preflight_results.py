@@ -1,4 +1,4 @@
-"""The results of a pre-flight: each experiment passed, failed or could not be judged; as JSON and JUnit XML.
+"""The results of a pre-flight: each experiment passed, failed or was not judged; as JSON and JUnit XML.
 
 Read from what is recorded (the facts `experiment.*`) and from the verdict; nothing is judged here.
 """
@@ -66,7 +66,7 @@ class Preflight:
     def read(cls, run: RunView, verdict: Verdict, what: str) -> Preflight:
         """From the facts of a run, live or recorded."""
         found = {finding.check: finding for finding in verdict.findings}
-        silent = dict.fromkeys(_experiments(run), "no check has evaluated it")
+        silent = dict.fromkeys(_experiments(run), "no check reads its result")
         silent |= {entry.check: entry.reason for entry in verdict.not_judged}
         silent |= {entry.check: f"found, but ignored: {entry.why}" for entry in verdict.ignored}
         for name in (*verdict.ruled_out, *found):
@@ -86,7 +86,7 @@ class Preflight:
 
     @property
     def ok(self) -> bool:
-        """Nothing failed; experiments that could not be judged don't count against it."""
+        """Whether nothing failed; experiments that were not judged don't count against it."""
         return not any(finding.severity is not Severity.ADVICE for finding in self.verdict.findings)
 
     @property
@@ -195,7 +195,7 @@ def _add_answer(suite: ElementTree.Element, answer: ExperimentAnswer) -> None:
         _add_failure(case, answer.finding)
     elif answer.state == UNJUDGED:
         hint = f"; {answer.hint}" if answer.hint else ""
-        ElementTree.SubElement(case, "skipped", {"message": neutral(f"no result: {answer.reason}{hint}")})
+        ElementTree.SubElement(case, "skipped", {"message": neutral(f"not judged: {answer.reason}{hint}")})
 
 
 def _add_failure(case: ElementTree.Element, finding: Finding) -> None:

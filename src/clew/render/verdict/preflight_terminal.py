@@ -49,7 +49,7 @@ def render_answer(
 
 
 def _draw_title(screen: Screen, preflight: Preflight) -> None:
-    words = {PASSED: "passed", FAILED: "failed", UNJUDGED: "without a result"}
+    words = {PASSED: "passed", FAILED: "failed", UNJUDGED: "not judged"}
     styles = {PASSED: "green", FAILED: "bold red", UNJUDGED: "yellow"}
     counts = [
         screen.text(f"{len(preflight.names(state))} {word}", styles[state])
@@ -66,7 +66,7 @@ def _draw_title(screen: Screen, preflight: Preflight) -> None:
 
 
 def _draw_table(screen: Screen, preflight: Preflight) -> None:
-    """Passed and failed in the order they ran; those that could not be judged follow with the reason."""
+    """Passed and failed in the order they ran; those that were not judged follow with the reason."""
     judged = [answer for answer in preflight.answers if answer.state != UNJUDGED]
     if judged:
         screen.blank()
@@ -105,7 +105,7 @@ def _draw_unjudged(screen: Screen, preflight: Preflight) -> None:
         inner = INDENT + len(mark) + 1
         spent = sum(answer.seconds for answer in answers)
         time = f" ({duration(spent)})" if spent >= 0.1 else ""
-        screen.block(f"no result: {neutral(reason)}{time}", indent=inner)
+        screen.block(f"not judged: {neutral(reason)}{time}", indent=inner)
         if hint:
             screen.block(screen.text(neutral(hint), "green"), indent=inner, label="to do", column=7)
 
@@ -116,9 +116,11 @@ def _draw_end(screen: Screen, preflight: Preflight, run: RunSummary, full: bool)
     findings = preflight.verdict.findings
     if preflight.ok:
         passed = len(preflight.names(PASSED))
-        good = f"{screen.glyphs.good} nothing wrong found" if passed else "no verdict"
-        title = screen.text(good, "bold green" if passed else "yellow")
-        screen.block(screen.join(title, f" by {counted(passed, 'experiment')}"))
+        if passed:
+            good = screen.text(f"{screen.glyphs.good} no problems found", "bold green")
+            screen.block(screen.join(good, f" ({counted(passed, 'experiment')})"))
+        else:
+            screen.block(screen.text("not judged: no experiment had a result", "yellow"))
     for number, text in enumerate(_next(preflight, findings, run, full, screen.glyphs.dot)):
         screen.block(screen.text(text, "dim"), label="" if number else "next", column=COLUMN)
     if run.path:

@@ -14,7 +14,7 @@ COLUMN = 10
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of running a step again; without a message it went well."""
+    """The result of replaying a step; without a message the step was finite."""
 
     folder: str
     step: int
@@ -32,8 +32,8 @@ def render_replay(result: Replayed, *, stream: IO[str], width: int | None = None
     screen = Screen(stream, width)
     of = f" of {neutral(short_path(result.script))}" if result.script else ""
     if result.uncovered is not None:
-        mark = screen.text(f"{screen.glyphs.warning} step {result.step}{of}", "bold yellow")
-        screen.block(screen.join(mark, ", replayed, does not show the failure"))
+        failure = f"the replay of step {result.step}{of} did not reproduce the failure"
+        screen.block(screen.text(f"{screen.glyphs.warning} {failure}", "bold yellow"))
         screen.block(screen.text(neutral(result.uncovered), "bold"), indent=INDENT)
     elif result.message is None:
         good = screen.text(f"{screen.glyphs.good} step {result.step}{of} is finite now", "bold green")

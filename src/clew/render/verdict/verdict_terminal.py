@@ -25,7 +25,7 @@ MOST_NAMED = 4  # checks named in the line about those that did not judge
 def header_line(version: str, path: str, stream: IO[str]) -> str:
     """The one line at the start of `clew run`."""
     dot = glyphs_for(stream).dot
-    text = f"clew {version} {dot} recording to {short_path(path)} {dot} see: clew why"
+    text = f"clew {version} {dot} recording to {short_path(path)} {dot} clew why"
     return encodable(neutral(text), encoding_of(stream))
 
 
@@ -59,20 +59,20 @@ def render_verdict(
 
 
 def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
-    """A clean bill of health; hints, if any, one line each."""
+    """No problems; advice, if any, one line each."""
     judged = run.checks - len(verdict.not_judged)
     over = f"{counted(run.steps, 'step')} of {_script(run)}"
     if run.state == "failed":
-        screen.block(f"clew: the script failed; {counted(judged, 'check')} found nothing else over {over}")
+        screen.block(f"clew: the script failed; {counted(judged, 'check')} found no other problem in {over}")
     elif judged > 0:
-        good = screen.text(f"{screen.glyphs.good} clew: nothing wrong found", "bold green")
-        screen.block(screen.join(good, f" by {counted(judged, 'check')} over {over}"))
+        good = screen.text(f"{screen.glyphs.good} clew: no problems found", "bold green")
+        screen.block(screen.join(good, f" ({counted(judged, 'check')}, {over})"))
     else:
-        screen.block(f"clew: no verdict: none of {counted(run.checks, 'check')} could run on {over}")
+        screen.block(f"clew: not judged: {over} were not enough for any of {counted(run.checks, 'check')}")
     _draw_notes(screen, run)
     for finding in verdict.findings:
         text = f"{neutral(finding.check, 60)}: {neutral(finding.message, 200)}"
-        screen.block(screen.text(text, "dim"), label="hint", column=COLUMN)
+        screen.block(screen.text(text, "dim"), label="advice", column=COLUMN)
     if verdict.not_judged or verdict.ignored:
         _draw_checks(screen, verdict, run, full or judged <= 0)
 
@@ -104,16 +104,21 @@ def _draw_title(screen: Screen, verdict: Verdict, run: RunSummary) -> None:
 
 def _found(verdict: Verdict) -> str:
     counts = {s: sum(f.severity is s for f in verdict.findings) for s in Severity}
-    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "hint"}
-    return ", ".join(counted(n, words[severity]) for severity, n in counts.items() if n)
+    words = {
+        Severity.ERROR: ("error", "errors"),
+        Severity.WARNING: ("warning", "warnings"),
+        Severity.ADVICE: ("piece of advice", "pieces of advice"),
+    }
+    return ", ".join(counted(n, *words[severity]) for severity, n in counts.items() if n)
 
 
 def _draw_notes(screen: Screen, run: RunSummary) -> None:
     """What limits the verdict: an unfinished or damaged log, other ranks, probes that failed."""
     notes = []
     if run.state in ("killed", "running"):
-        ended = "was killed" if run.state == "killed" else "is still running"
-        notes.append(f"the run {ended}: the verdict is based on what it had recorded")
+        killed = "the run was killed: the verdict is based on what was recorded before"
+        running = "the run is still running: the verdict is based on what has been recorded so far"
+        notes.append(killed if run.state == "killed" else running)
     if run.ranks > 1:
         notes.append(f"{run.ranks} ranks were recorded; this is the verdict for the first one")
     notes += [f"incomplete, could not be read: {line}" for line in run.damage]
@@ -123,7 +128,7 @@ def _draw_notes(screen: Screen, run: RunSummary) -> None:
 
 
 def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
-    """How many checks judged; those that could not are named, or their silence would look like health."""
+    """How many checks ran; those that could not judge are named, or the run would look healthy."""
     silent = [entry for entry in verdict.not_judged if not entry.unasked]
     unasked = sum(entry.needs_experiment for entry in verdict.not_judged)
     asked = run.checks - (len(verdict.not_judged) - len(silent))
@@ -131,20 +136,21 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
     if silent and not full:
         names = ", ".join(neutral(entry.check, 40) for entry in silent[:MOST_NAMED])
         more = f" and {len(silent) - MOST_NAMED} more" if len(silent) > MOST_NAMED else ""
-        judged += f"; skipped: {names}{more}"
+        judged += f"; not judged: {names}{more}"
     _draw_row(screen, "checks", judged)
     for item in verdict.ignored:
         why = f": {neutral(item.why, 120)}" if item.why else ""
         _draw_row(screen, "", f"{neutral(item.check, 60)} found, but ignored{why}")
     for entry in silent if full else ():
-        _draw_row(screen, "", f"{neutral(entry.check, 60)} skipped: {neutral(entry.reason)}")
+        _draw_row(screen, "", f"{neutral(entry.check, 60)} not judged: {neutral(entry.reason)}")
     if unasked:
         need = "more check needs" if unasked == 1 else "more checks need"
         _draw_row(screen, "", f"{unasked} {need} an experiment: run {_examining(run)}")
     for reason in (NEEDS_PROFILE, NEEDS_DATA) if full else ():
         number = sum(entry.reason == reason for entry in verdict.not_judged)
         if number:
-            _draw_row(screen, "", f"{counted(number, 'question')} {reason.replace('needs', 'for')}")
+            need = "more check needs" if number == 1 else "more checks need"
+            _draw_row(screen, "", f"{number} {need} {reason.removeprefix('needs ')}")
 
 
 def _examining(run: RunSummary) -> str:

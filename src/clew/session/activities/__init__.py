@@ -1,6 +1,6 @@
 """What a run may do besides being recorded and judged.
 
-Enter at `activity_list.py`. May import: as session.
+Enter at `activity_list.py`. May import: records, measure, store, hooks, checks, labs, render, session.
 
 - `activity`: the interface of everything that a run does besides recording and checking
 - `activity_list`: the activities of a run, chosen by its options
@@ -8,7 +8,7 @@ Enter at `activity_list.py`. May import: as session.
 - `faster_steps`: `clew profile --try` and `--batch-sizes`: tries faster steps and other batch sizes,
   after the run
 - `first_steps`: captures a script's first steps, works on them between two steps, then ends the script or
-  lets it go on
+  lets it continue
 - `fix_proofs`: `clew run --prove`, and the end of `clew check`: tries the fixes of the findings on a
   snapshot
 - `framework_adapters`: adapters of training frameworks, each attached when the program imports its

@@ -85,11 +85,11 @@ class DataInspection(FirstSteps):
         watcher, began = self._watcher, perf_counter()
         step, sink = max(watcher.step - 1, 0), watcher.sink
         try:
-            pipelines = select_loaders(find_loaders(watcher, self._collector), self.options.loader)
+            loaders = select_loaders(find_loaders(watcher, self._collector), self.options.loader)
             subject = self._capture.subject() if self._capture is not None and self._capture.began else None
             with unrecorded(watcher), self._progress() as progress:
                 found = inspect_loaders(
-                    pipelines,
+                    loaders,
                     self.options,
                     lambda kind, data: sink.fact(kind, step, data),
                     subject=subject,
@@ -100,6 +100,8 @@ class DataInspection(FirstSteps):
             return
         finally:
             self._collector.release()
+            if self._capture is not None:
+                self._capture.release()
         self.found = replace(found, seconds=perf_counter() - began)
         self._write_run_files(self.found, step)
 

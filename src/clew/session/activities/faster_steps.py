@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clew.records.facts.fact import facts_of
+from clew.records.facts.profile_facts import EvaluationGraphFact
 from clew.render.stderr_messages import to_stderr
 from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import keep_loader_generators, watch_first_steps
@@ -56,7 +58,7 @@ class FasterSteps(Activity):
             with self._progress() as progress, keep_loader_generators(subject.loader):
                 self._try(subject, progress)
         except KeyboardInterrupt:  # the user has seen enough; the profile still follows
-            self._say("no further tests")
+            self._say("remaining tests skipped")
 
     def _try(self, subject: Subject, progress: ProgressLine | None) -> None:
         from clew.labs.profiler.step_experiments.batch_size_sweep import sweep
@@ -85,11 +87,11 @@ class FasterSteps(Activity):
         """Whether the run was stopped or failed: then the user does not want to wait now."""
         failed = any(e.kind in ("interrupt", "exception") for e in self._session.recorded().events)
         if failed:
-            self._say("nothing is tested, because the script did not end by itself")
+            self._say("nothing tested: the script did not finish normally")
         return failed
 
     def _evaluates_with_gradients(self) -> bool:
-        return any(f.kind == "profile.evaluation" for f in self._session.recorded().facts)
+        return bool(facts_of(EvaluationGraphFact, self._session.recorded().facts))
 
     def report(self) -> bool:
         """Print the results on stderr."""
@@ -98,6 +100,6 @@ class FasterSteps(Activity):
         from clew.render.profile.tried_changes_terminal import render_tried
 
         if not self._capture.began:
-            self._say("nothing was tested: no training step was recorded")
+            self._say("nothing tested: no training step was recorded")
         render_tried(self.attempts, self.sizes, stream=to_stderr())
         return False

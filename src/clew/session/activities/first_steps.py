@@ -1,7 +1,7 @@
-"""Captures a script's first steps, works on them between two steps, then ends the script or lets it go on.
+"""Captures a script's first steps, works on them between two steps, then ends the script or lets it continue.
 
 The work runs unrecorded, on copies or on state that is restored afterwards: with `--continue` the script
-trains on from exactly the state it had.
+continues from exactly the state it had.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVENTS = ("forward", "loss", "backward")
 
 
 class FirstSteps(Activity):
-    """Waits until enough steps were captured, does its work once, and ends the script or lets it train on."""
+    """Waits until enough steps were captured, does its work once, and ends the script or lets it continue."""
 
     done = False
     goes_on = False  # `--continue`
@@ -55,7 +55,7 @@ class FirstSteps(Activity):
             self._work_once()
             if not self.goes_on:
                 steps = counted(step, "step")
-                self._say(f"the script was stopped after {steps}; use --continue to let it train on")
+                self._say(f"the script was stopped after {steps}; use --continue to keep training")
         if not self.goes_on:
             raise RunStopped(0)
 
@@ -80,8 +80,7 @@ def unrecorded(watcher: Watcher) -> Iterator[None]:
         with watcher.machine.unwatched():
             yield
     finally:
-        watcher.observers.clear()
-        watcher.sampler.excused += perf_counter() - began
+        watcher.sampler.excuse(perf_counter() - began)
         watcher.clock.restart()
 
 
@@ -96,9 +95,20 @@ def watch_first_steps(watcher: Watcher, guard: Guard, batches: int) -> Capture:
 
 
 def observe(watcher: Watcher, guard: Guard, probe: str, observer: Any) -> None:
-    """Let an observer see forwards, losses and backwards; a failure is an incident of this probe."""
+    """Let an observer see forwards, losses and backwards until it has finished.
+
+    A failure is an incident of this probe.
+    """
     safely = {name: guard.inner(probe, getattr(observer, name)) for name in EVENTS}
-    watcher.observers.append(SimpleNamespace(**safely))
+    listener = SimpleNamespace(**safely)
+
+    def leave(step: int) -> None:
+        if observer.finished:
+            watcher.observers.remove(listener)
+            watcher.between_steps.remove(leave)
+
+    watcher.observers.append(listener)
+    watcher.between_steps.append(leave)
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ class GraphRecording(Activity):
                 self._record(root, call)
         if self._watcher.step >= LAST_STEP:
             self.close()
-        self._watcher.sampler.excused += perf_counter() - began
+        self._watcher.sampler.excuse(perf_counter() - began)
 
     def close(self) -> None:
         """No more models will come: record which were left out."""
@@ -89,7 +89,7 @@ class GraphRecording(Activity):
         if distributed():
             return SEVERAL
         if any(value is DERIVED for value in (*args, *kwargs.values())):
-            return "its input is computed with gradients in the step, and is not kept"
+            return "its input was computed by another model in the step and is no longer available"
         holding = self._watcher.holding
         autocast = Autocast("cpu", *holding.autocast)
         alone = snapshot(list(module.modules()), rng=Rng(*holding.rng), autocast=autocast)

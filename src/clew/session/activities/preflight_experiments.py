@@ -122,8 +122,8 @@ class PreflightExperiments(FirstSteps):
             return self._session.why_idle()
         if _children_worked():
             return (
-                "no training step ran in this process, but it started others that did work; "
-                "run clew check on the program that trains"
+                "no training step ran in this process, but it started other processes; "
+                "run clew check on the script that trains"
             )
         return "the script ended before its first training step, or does not train with torch"
 

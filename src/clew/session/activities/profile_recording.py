@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew.records import signals
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.step_costs import FEWEST_TIMED
 from clew.render.screen import rng_restored
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from clew.labs.profiler.profile_recorder import ProfileRecorder
     from clew.labs.profiler.profile_windows import Schedule, Windows
     from clew.labs.profiler.window_contents import WindowReading
+    from clew.records.signal_types import Signal
     from clew.records.step_costs import Profile
     from clew.session.activities.faster_steps import FasterSteps
     from clew.session.activities.leak_watch import LeakWatch
@@ -159,7 +161,7 @@ class ProfileRecording(Activity):
     def _notes(self) -> list[str]:
         assert self._recorder is not None
         if not self._recorder.seen.in_detail and self._watcher.step < 3:
-            return ["the run had too few steps to profile one in detail: it needs 3"]
+            return ["the run is too short to profile in detail: at least 3 steps are needed"]
         return []
 
     def _clock(self, _: WindowReading) -> Timed | None:
@@ -223,14 +225,14 @@ class ProfileRecording(Activity):
             self._say(str(error))
 
     def _write_json(self) -> None:
-        from clew.records.tried_changes import recorded_json
+        from clew.records.facts.document_facts import tried_changes_json
         from clew.render.verdict_json import verdict_json, write_json
 
         profile, session = self.profile, self._session
         if session.options.json_path is None or profile is None:
             return
         report = verdict_json(session.verdict, session.summary())
-        report |= {"profile": profile.to_json(), **recorded_json(session.recorded().facts)}
+        report |= {"profile": profile.to_json(), **tried_changes_json(session.recorded().facts)}
         write_file(session.options.json_path, lambda path: write_json(path, report))
 
     def render(self) -> None:
@@ -249,28 +251,35 @@ def times_of(data: Any) -> Timed | None:
 
     from clew.labs.profiler.profile_assembly import Timed
 
-    def series(name: str) -> dict[int, float]:
+    def series(signal: Signal) -> dict[int, float]:
         return {
             int(step): float(value)
-            for _, steps, values in data.series(name)
+            for _, steps, values in data.series(signal.name)
             for step, value in zip(steps, values, strict=True)
         }
 
-    total = series("step.time")
+    total = series(signals.STEP_TIME)
     if not total:
         return None
     steps = np.array(sorted(total), dtype=np.int64)
 
-    def column(name: str) -> Any:
-        known = series(name)
+    def column(signal: Signal) -> Any:
+        known = series(signal)
         return np.array([known.get(int(step), 0.0) for step in steps])
 
     whole = np.array([total[int(step)] for step in steps])
-    parts = {name: column(f"time.{name}") for name in ("data", "forward", "backward", "optimizer")}
+    parts = {
+        "data": column(signals.TIME_DATA),
+        "forward": column(signals.TIME_FORWARD),
+        "backward": column(signals.TIME_BACKWARD),
+        "optimizer": column(signals.TIME_OPTIMIZER),
+    }
     known = sum(parts.values(), np.zeros(len(steps)))
-    parts["clew"] = np.clip(column("time.clew"), 0.0, np.maximum(whole - known, 0.0))  # partly an estimate
+    parts["clew"] = np.clip(
+        column(signals.TIME_CLEW), 0.0, np.maximum(whole - known, 0.0)
+    )  # partly an estimate
     parts["rest"] = np.maximum(whole - known - parts["clew"], 0.0)
-    return Timed(steps, whole, parts, column("batch.size"))
+    return Timed(steps, whole, parts, column(signals.BATCH_SIZE))
 
 
 def with_following(steps: set[int]) -> set[int]:
@@ -280,4 +289,4 @@ def with_following(steps: set[int]) -> set[int]:
 
 def sampled_steps(data: Any) -> set[int]:
     """The sampled steps, which took longer because every layer was measured."""
-    return {int(step) for _, steps, _ in data.series("grad.present") for step in steps}
+    return {int(step) for _, steps, _ in data.series(signals.GRAD_PRESENT.name) for step in steps}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clew.records.signals import LOSS
 from clew.store.read.run_errors import RunError
 from clew.store.read.run_reader import RunReader, combined_state, end_state, newer_format, read_meta
 from clew.store.read.segment_tail import (
@@ -123,7 +124,9 @@ def _read_whole(folder: Path, end: dict[str, Any] | None) -> _Rank:
     run = RunReader(folder.parent)
     rank = int(folder.name.removeprefix("rank"))
     data = run.ranks[rank]
-    losses = [(steps[-1], values[-1]) for site, steps, values in data.series("loss") if site.phase != "eval"]
+    losses = [
+        (steps[-1], values[-1]) for site, steps, values in data.series(LOSS.name) if site.phase != "eval"
+    ]
     loss = number(float(max(losses)[1])) if losses else None
     step = data.last_step
     if end is not None:  # it counts steps that can no longer be read

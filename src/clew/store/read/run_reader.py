@@ -1,4 +1,4 @@
-"""Run reader: reads a run folder, while it grows or long after.
+"""Run reader: reads a run folder, while it is written or later.
 
 Start with `open_run(path)`. A reader never executes anything from the run, never raises because of what is in
 the log, and lists in `damage` what it could not read.

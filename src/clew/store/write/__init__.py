@@ -1,4 +1,4 @@
-"""Appending to a run's log, next to free for the training thread.
+"""Appends to a run's log, at almost no cost to the training thread.
 
 Enter at `log_writer.py`. May import: records.
 

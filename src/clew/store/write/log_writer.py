@@ -250,7 +250,7 @@ class LogWriter:
             self._tell("write", self._broken + "; recording stops here")
 
     def _finish(self, end: _End) -> None:
-        """Write the last record, even to a disk that was full: it says how far the run came."""
+        """Write the last record, even if the disk was full before: it says how far the run came."""
         missing = self._broken or (f"{self._dropped} records were dropped" if self._dropped else "")
         record = {"t": "end", "state": end.state, "exit_code": end.exit_code, **self._encoder.progress()}
         payload = encode_json({**record, "lost": missing} if missing else record)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from clew.records.signals import LOSS
 from clew.records.site import Site
 from clew.store.write.frames import DTYPES, MAX_FRAME, encode_json
 
@@ -71,9 +72,9 @@ class Names:
 
     def _loss_column(self, signals: tuple[str, ...], sites: tuple[int, ...]) -> int | None:
         training = [i for i, site in enumerate(sites) if site in self._train_sites]
-        if "loss" not in signals or not training:
+        if LOSS.name not in signals or not training:
             return None
-        return training[0] * len(signals) + signals.index("loss")
+        return training[0] * len(signals) + signals.index(LOSS.name)
 
 
 @dataclass

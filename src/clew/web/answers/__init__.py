@@ -1,6 +1,6 @@
 """What the API answers, apart from HTTP.
 
-Enter at `api_answers.py`. May import: as web.
+Enter at `api_answers.py`. May import: records, store, render, web, web.runs.
 
 - `api_answers`: answers every API request, independent of HTTP: used by the server and by the report
 - `layer_maps`: layers by steps: any statistic of all layers as one map

@@ -164,13 +164,13 @@ class ApiAnswers:
         with self.library.open(name) as run, run.lock:
             return run_files.data_answer(run, run.rank(rank))
 
-    def compare(self, names: Sequence[str]) -> CompareAnswer:
-        if not 2 <= len(names) <= MOST_RUNS or len(set(names)) != len(names):
+    def compare(self, runs: Sequence[str]) -> CompareAnswer:
+        if not 2 <= len(runs) <= MOST_RUNS or len(set(runs)) != len(runs):
             raise BadRequest(f"runs: 2 to {MOST_RUNS} different ids, separated by commas")
         named = []
-        for name in names:
+        for name in runs:
             glance = self.library.glance(name)
-            patience = FIRST_VERDICT / len(names) if _is_short(glance) else 0.0
+            patience = FIRST_VERDICT / len(runs) if _is_short(glance) else 0.0
             judged = self.judges.wait(name, glance, patience) if glance.info else Judged()
             named.append((name, glance, judged))
         return compare_answer(named, self.library.open)

@@ -11,7 +11,7 @@ import numpy as np
 
 from clew.records.facts.model_facts import LayerRow as ModuleOfModel
 from clew.records.facts.model_facts import ModelFact, PrecisionFact
-from clew.records.signal_types import LayerHeatMap, Signal, TensorSignals
+from clew.records.signal_types import HEADROOM, LayerHeatMap, Signal, TensorSignals
 from clew.records.signals import ACTIVATION, GRADIENT, MEASURED, SIGNALS
 from clew.records.site import Site
 from clew.store.index.downsampling import grouped
@@ -40,7 +40,7 @@ def _headroom_signal(of: TensorSignals, position: int) -> Signal:
     """Computed on request, from the largest magnitude and the layer's number format."""
     meaning = "bits left until the number format overflows"
     shown = LayerHeatMap(position, "linear", partial=True)
-    return Signal(f"{of.prefix}.headroom", of.group, f"{of.title} headroom", meaning, "bits", layer_map=shown)
+    return Signal(of.headroom_name, of.group, f"{of.title} headroom", meaning, "bits", layer_map=shown)
 
 
 class Stat(NamedTuple):
@@ -101,7 +101,7 @@ def layers_answer(
 
 def _recorded(run: OpenRun, stat: str, rank: int) -> bool:
     prefix, _, last = stat.partition(".")
-    signal = f"{prefix}.max" if last == "headroom" else stat
+    signal = f"{prefix}.max" if last == HEADROOM else stat
     return any(e.site.module is not None for e in run.catalogue.find(signal, rank))
 
 
@@ -151,7 +151,7 @@ def _stretches(
     run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, columns: int
 ) -> list[Stretch]:
     prefix, _, last = stat.partition(".")
-    if last != "headroom":
+    if last != HEADROOM:
         return run.index.wide(stat, lo, hi, columns, rank)
     highs = run.index.wide(f"{prefix}.max", lo, hi, columns, rank)
     lows = run.index.wide(f"{prefix}.min", lo, hi, columns, rank)
@@ -203,7 +203,7 @@ def _binned(envelope: Envelope, steps: Array) -> tuple[Array, Envelope]:
 
 def _rows(run: OpenRun, rank: int, stat: str, sites: set[str]) -> dict[str, tuple[int, LayerRow]]:
     """The row of each site: layers in forward order, each with what is known about it."""
-    signal = stat.replace("headroom", "max")
+    signal = stat.replace(HEADROOM, "max")
     with run.lock:
         entries = {
             e.site_key: e for e in run.catalogue.entries.values() if e.signal == signal and e.rank == rank

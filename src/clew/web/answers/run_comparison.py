@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clew.records.facts.run_facts import GitFact
-from clew.records.signals import LOSSES, METRICS, known_as
+from clew.records.signals import LOSSES, METRIC, METRICS, known_as
 from clew.store.index.series_index import Envelope
 from clew.web.answer_shapes import (
     SEVERITIES,
@@ -83,7 +83,7 @@ def _metrics(run: OpenRun) -> dict[str, MetricCell | None]:
     found: dict[str, MetricCell | None] = {}
     for entry in run.catalogue.search(rank=run.rank(None), hist=False):
         if entry.known.group in (LOSSES, METRICS):
-            label = entry.label.removeprefix("metric.")
+            label = entry.label.removeprefix(METRIC.member(""))
             found.setdefault(label, numbers(run, entry))
     return found
 

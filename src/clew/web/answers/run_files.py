@@ -8,10 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from clew.records import signals
+from clew.records.codec import read
+from clew.records.facts.loss_facts import LabelsFact
 from clew.records.facts.model_facts import GraphRecordedFact, ModelFact
-from clew.records.json_values import rows
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.network import Graph
-from clew.render.network.graph_layout import layout_json
+from clew.records.signal_types import HISTOGRAM
+from clew.records.step_costs import Profile
+from clew.render.network.graph_layout import GraphLayout, layout_json
 from clew.render.network.recorded_graph import read_graph
 from clew.render.verdict_json import replace_file
 from clew.web.answer_shapes import (
@@ -27,6 +32,7 @@ from clew.web.answer_shapes import (
     ProfileAnswer,
     ViewsOffered,
 )
+from clew.web.answers.series_catalogue import SeriesEntry
 from clew.web.responses import strict
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import inside
@@ -35,7 +41,14 @@ LARGEST_FILE = 32 << 20  # bytes of a graph or profile
 LARGEST_DATA = 4 << 20
 MOST_FILES = 64
 LARGEST_NOTES = 1 << 20
-PARTS = ("data", "forward", "backward", "optimizer", "rest", "clew")
+PARTS = (
+    signals.TIME_DATA,
+    signals.TIME_FORWARD,
+    signals.TIME_BACKWARD,
+    signals.TIME_OPTIMIZER,
+    signals.TIME_REST,
+    signals.TIME_CLEW,
+)
 
 NO_GRAPH = "the graph was not recorded; record it with: clew run --graph train.py"
 NO_PROFILE = "the times above are recorded in every run; profile the steps with: clew profile train.py"
@@ -81,14 +94,14 @@ def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> Gra
     }
 
 
-def _layout(graph: dict[str, Any]) -> dict[str, Any] | None:
+def _layout(graph: dict[str, Any]) -> GraphLayout | None:
     """The layout of a graph; None for a damaged file."""
     found = read_graph(graph)
     return _known_layout(found) if found is not None else None
 
 
 @lru_cache(maxsize=4)
-def _known_layout(graph: Graph) -> dict[str, Any]:
+def _known_layout(graph: Graph) -> GraphLayout:
     """Cached: a graph does not change, and is requested whenever its run has grown."""
     return layout_json(graph)
 
@@ -162,25 +175,19 @@ def health(verdict: dict[str, Any] | None) -> dict[str, ModuleHealth]:
 
 def _module_times(run: Path) -> dict[str, float] | None:
     profile = json_file(run, run / "traces" / "profile.json", LARGEST_FILE)
-    listed = rows(profile.get("modules")) if isinstance(profile, dict) else []
-    times = {
-        str(row["module"]): float(row.get("forward") or 0) + float(row.get("backward") or 0)
-        for row in listed
-        if isinstance(row.get("module"), str)
-        and all(isinstance(row.get(k) or 0, (int, float)) for k in ("forward", "backward"))
-    }
-    return times or None
+    costs = read(Profile, {"modules": profile.get("modules")}).modules if isinstance(profile, dict) else ()
+    return {cost.module: cost.total for cost in costs} or None
 
 
 def profile_answer(run: OpenRun, rank: int) -> ProfileAnswer:
     profile = json_file(run.path, run.path / "traces" / "profile.json", LARGEST_FILE)
     known = profile if isinstance(profile, dict) else None
-    parts = [(name, run.only(f"time.{name}", rank)) for name in PARTS]
-    total = run.only("step.time", rank)
+    parts = [run.only(signal, rank) for signal in PARTS]
+    total = run.only(signals.STEP_TIME, rank)
     return {
         "steps": {
             "unit": "s",
-            "parts": [{"name": name, "key": entry.key} for name, entry in parts if entry is not None],
+            "parts": [{"name": _part_name(entry), "key": entry.key} for entry in parts if entry is not None],
             "total": total.key if total is not None else None,
         },
         "profile": known,
@@ -188,16 +195,21 @@ def profile_answer(run: OpenRun, rank: int) -> ProfileAnswer:
     }
 
 
+def _part_name(entry: SeriesEntry) -> str:
+    """`forward`, of `time.forward`."""
+    return entry.signal.removeprefix(f"{signals.TIMES.name}.")
+
+
 def data_answer(run: OpenRun, rank: int) -> DataAnswer:
     found = json_files(run.path, "data", "*.json", LARGEST_DATA)
     files: list[DataFile] = [{"name": name, "content": content} for name, content in found]
-    labels = {
-        str([f.data.get(k) for k in ("kind", "file", "line")]): f.data for f in run.facts("labels", rank)
-    }
-    inputs = [e.key for e in run.catalogue.search(rank=rank, hist=False) if e.signal.startswith("input.")]
+    listed = zip(run.known(LabelsFact, rank), run.facts(LabelsFact, rank), strict=True)
+    labels = {(known.kind, known.file, known.line): fact.data for known, fact in listed}
+    shown = run.catalogue.search(rank=rank, hist=False)
+    inputs = [entry.key for entry in shown if entry.known.group == signals.INPUTS]
     return {
         "files": files,
-        "loaders": [strict(f.data) for f in run.facts("loader", rank)],
+        "loaders": [strict(f.data) for f in run.facts(LoaderFact, rank)],
         "labels": [strict(data) for data in labels.values()],
         "inputs": inputs,
         "missing": None if files else NO_DATA,
@@ -226,17 +238,15 @@ def write_notes(run: Path, words: str) -> NotesAnswer:
 def has(run: OpenRun, rank: int) -> ViewsOffered:
     """Which views have something to draw."""
     entries = [e for e in run.catalogue.entries.values() if e.rank == rank]
-    layered = any(
-        e.site.module is not None and e.signal.startswith(("activation.", "gradient.")) for e in entries
-    )
+    layered = (signals.ACTIVATIONS, signals.GRADIENTS)
     return {
         "series": bool(entries),
-        "layers": layered,
-        "histograms": any(e.signal.endswith(".log2hist.00") for e in entries),
-        "graph": bool(run.facts("model", rank)) or _any(run.path, "traces", "graph*.json"),
-        "profile": run.only("step.time", rank) is not None
+        "layers": any(e.site.module is not None and e.known.group in layered for e in entries),
+        "histograms": any(HISTOGRAM.fullmatch(e.signal) for e in entries),
+        "graph": bool(run.facts(ModelFact, rank)) or _any(run.path, "traces", "graph*.json"),
+        "profile": run.only(signals.STEP_TIME, rank) is not None
         or (run.path / "traces" / "profile.json").is_file(),
-        "data": bool(run.facts("loader", rank)) or _any(run.path, "data", "*.json"),
+        "data": bool(run.facts(LoaderFact, rank)) or _any(run.path, "data", "*.json"),
         "notes": (run.path / "notes.md").is_file(),
     }
 

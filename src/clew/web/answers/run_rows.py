@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from clew.records.facts.run_facts import ConfigFact, GitFact
 from clew.records.json_values import text
+from clew.records.signal_types import HEADROOM
 from clew.records.site import Site
 from clew.store.index.series_index import site_key
 from clew.web.answer_shapes import (
@@ -202,5 +203,5 @@ def _evidence_link(item: dict[str, Any], run: OpenRun, rank: int) -> EvidenceLin
     at = site_key(Site.from_json(item["site"]))
     key = series_key(rank, item["signal"], at)
     known = key in run.catalogue.entries
-    derived = item["signal"].endswith(".headroom")  # computed from others, and mapped by layer
+    derived = item["signal"].endswith(f".{HEADROOM}")  # computed from others, and mapped by layer
     return {"key": key if known else None, "site": site_id(at) if known or derived else None}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, cast
 
+from clew.records import signal_types, signals
 from clew.records.signal_types import Group, Signal, is_histogram
 from clew.records.signals import GROUPS, known_as
 from clew.records.site import Site
@@ -199,9 +200,19 @@ def _haystack(entry: SeriesEntry) -> str:
     return f"{entry.label} {entry.signal} {site.module or ''} {site.op or ''} {site.file or ''}".lower()
 
 
+FIRST = signal_types.names(
+    signals.LOSS,
+    signals.LR,
+    signals.GRAD_NORM,
+    signals.STEP_TIME,
+    signals.GRADIENT.norm,
+    signals.UPDATE_RATIO,
+    signals.ACTIVATION.std,
+)  # of their groups
+
+
 def _signal_order(signal: str) -> tuple[int, str]:
-    first = ("loss", "lr", "grad.norm", "step.time", "gradient.norm", "update.ratio", "activation.std")
-    return (first.index(signal) if signal in first else len(first)), signal
+    return (FIRST.index(signal) if signal in FIRST else len(FIRST)), signal
 
 
 def groups_of(entries: Iterable[SeriesEntry]) -> list[GroupCount]:

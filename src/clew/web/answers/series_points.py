@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from clew.records.signals import WALL
 from clew.store.index.series_index import Envelope
 from clew.store.write.row_blocks import Array
 from clew.web.answer_shapes import (
@@ -117,7 +118,7 @@ class StepAxis:
     def __init__(self, run: OpenRun, kind: AxisWord, rank: int) -> None:
         self.kind = kind
         self._run, self._rank = run, rank
-        self._clock = run.only("wall", rank) if kind == "wall" else None
+        self._clock = run.only(WALL, rank) if kind == "wall" else None
         per_epoch = run.steps_per_epoch(rank) if kind == "epoch" else None
         self._per_epoch = per_epoch[0] if per_epoch else None
 

@@ -1,6 +1,6 @@
 """The runs that are served: found, opened, judged.
 
-Enter at `run_library.py`. May import: as web.
+Enter at `run_library.py`. May import: records, store, checks, render, web, web.answers.
 
 - `judge_process`: judges runs in a separate process, so that the server stays small, responsive, and
   survives a crash

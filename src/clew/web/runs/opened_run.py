@@ -14,10 +14,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from clew.records import signals
 from clew.records.facts.fact import TypedFact
 from clew.records.facts.model_facts import ModelFact
 from clew.records.facts.run_facts import VersionsFact
 from clew.records.facts.step_facts import FedFact, LoaderFact
+from clew.records.signal_types import Signal
 from clew.records.site import Site
 from clew.store.index.series_index import Envelope, Index
 from clew.store.read.run_data import Event, Fact, RunData
@@ -99,15 +101,17 @@ class OpenRun:
         """The requested rank, or the lowest."""
         return asked if asked is not None else min(self._data, default=0)
 
-    def facts(self, kind: str, rank: int | None = None) -> list[Fact]:
+    def facts(self, kind: type[TypedFact], rank: int | None = None) -> list[Fact]:
+        """The facts of a kind as they were recorded."""
         data = self._data.get(self.rank(rank))
-        return [f for f in data.facts if f.kind == kind and isinstance(f.data, dict)] if data else []
+        found = data.facts if data else []
+        return [fact for fact in found if fact.kind == kind.fact_kind and isinstance(fact.data, dict)]
 
     def known(self, kind: type[F], rank: int | None = None) -> list[F]:
         """The facts of a kind, each read once; what is missing or damaged in them is at its default."""
         with self.lock:
             read: list[F] = self._known.setdefault((kind, self.rank(rank)), [])
-            new = self.facts(kind.fact_kind, rank)[len(read) :]
+            new = self.facts(kind, rank)[len(read) :]
             read += [kind.read(fact.data, fact.step) for fact in new]
             return read
 
@@ -130,9 +134,9 @@ class OpenRun:
     def query(self, entry: SeriesEntry, lo: int | None, hi: int | None, points: int) -> Envelope:
         return self.index.query(entry.signal, entry.site_key, lo, hi, points, entry.rank)
 
-    def only(self, signal: str, rank: int | None = None) -> SeriesEntry | None:
+    def only(self, signal: Signal, rank: int | None = None) -> SeriesEntry | None:
         """The first series of a signal."""
-        return next(iter(self.catalogue.find(signal, self.rank(rank))), None)
+        return next(iter(self.catalogue.find(signal.name, self.rank(rank))), None)
 
     def span(self, rank: int | None = None) -> tuple[int, int] | None:
         """The first and last step recorded."""
@@ -148,7 +152,7 @@ class OpenRun:
             return None
         length, batch = loader.length, loader.batch_size
         batches = length // batch if loader.drop_last else -(-length // batch)
-        sizes = self.only("batch.size", rank)
+        sizes = self.only(signals.BATCH_SIZE, rank)
         mean = float(self.query(sizes, None, None, 1).means()[0]) if sizes else float("nan")
         taken = max(1, round(mean / batch)) if np.isfinite(mean) else 1  # several, if gradients accumulate
         return max(batches, 1) / taken, f"the loader at {Path(loader.file or '').name}:{loader.line}"

@@ -11,10 +11,14 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
+from clew.records import signals
+from clew.records.facts.fact import TypedFact
+from clew.records.facts.run_facts import ConfigFact
+from clew.records.facts.step_facts import LoaderFact, OptimizerFact
 from clew.records.finding import Finding
 from clew.render import verdict_json
 from clew.render.run_summary import summarise
@@ -23,6 +27,9 @@ from clew.store.read.run_errors import EmptyRun
 from clew.store.read.run_reader import open_run
 from clew.web.responses import strict
 
+F = TypeVar("F", bound=TypedFact)
+
+METRIC_PREFIX = signals.METRIC.member("")
 LONGEST_VALUE = 200  # characters of a hyperparameter; the whole is in the run's configuration
 
 
@@ -65,24 +72,26 @@ def page_of(finding: Finding) -> dict[str, str]:
 def hyperparameters(data: RunData) -> dict[str, Any]:
     """The configuration, flattened; optimizer and loader settings where nothing else has them."""
     found: dict[str, Any] = {}
-    for fact in data.facts:
-        if fact.kind == "config" and isinstance(fact.data.get("values"), dict):
-            found.update(flat(fact.data["values"]))
+    for config in _facts(data, ConfigFact):
+        found.update(flat(config.values))
     for name, value in _observed(data).items():
         found.setdefault(name, value)
     return found
 
 
+def _facts(data: RunData, kind: type[F]) -> list[F]:
+    return [kind.read(fact.data, fact.step) for fact in data.facts if fact.kind == kind.fact_kind]
+
+
 def _observed(data: RunData) -> dict[str, Any]:
+    """Of the first optimizer and the first loader."""
     found: dict[str, Any] = {}
-    for fact in data.facts:
-        if fact.kind == "optimizer" and "optimizer" not in found:
-            groups = fact.data.get("groups")
-            group = groups[0] if isinstance(groups, list) and groups and isinstance(groups[0], dict) else {}
-            found["optimizer"] = fact.data.get("class")
-            found.update({f"optimizer.{k}": group.get(k) for k in ("lr", "weight_decay") if k in group})
-        elif fact.kind == "loader" and "loader.batch_size" not in found:
-            found["loader.batch_size"] = fact.data.get("batch_size")
+    for optimizer in _facts(data, OptimizerFact)[:1]:
+        found["optimizer"] = optimizer.kind
+        for group in optimizer.groups[:1]:
+            found |= {"optimizer.lr": group.lr, "optimizer.weight_decay": group.weight_decay}
+    for loader in _facts(data, LoaderFact)[:1]:
+        found["loader.batch_size"] = loader.batch_size
     return found
 
 
@@ -104,9 +113,9 @@ def last_metrics(data: RunData) -> dict[str, float | None]:
     """The last finite value of every metric, and of the evaluation loss."""
     found: dict[str, float | None] = {}
     for signal in data.signal_names():
-        if signal.startswith("metric."):
-            found[signal.removeprefix("metric.")] = _last(data, signal, None)
-    evaluated = _last(data, "loss", "eval")
+        if signal.startswith(METRIC_PREFIX):
+            found[signal.removeprefix(METRIC_PREFIX)] = _last(data, signal, None)
+    evaluated = _last(data, signals.LOSS.name, "eval")
     return found if evaluated is None else {**found, "loss (eval)": evaluated}
 
 

@@ -100,7 +100,7 @@ def test_transforms_that_leave_nothing_are_named(dataset: Callable[[], Any], nam
     (finding,) = judged(Check(), result)
     assert result.data.transforms == (name,)
     assert name in finding.fix
-    assert {e["caption"].rsplit(", ")[-1] for e in result.exhibits} == {"as it is", "augmented"}
+    assert {e.caption.rsplit(", ")[-1] for e in result.exhibits} == {"as it is", "augmented"}
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_collate_function_that_shifts_the_labels_is_certain() -> None:
     (finding,) = judged(Check(), result)
     assert finding.confidence == "certain"
     assert "in training than in the dataset" in finding.message
-    assert "in the dataset" in result.exhibits[0]["caption"]
+    assert "in the dataset" in result.exhibits[0].caption
 
 
 def test_a_loop_that_reorders_the_inputs_alone_is_certain() -> None:

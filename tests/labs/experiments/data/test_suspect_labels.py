@@ -46,7 +46,7 @@ def test_wrong_labels_are_counted_and_listed(share: float) -> None:
     assert result.data.wrong / result.data.judged == pytest.approx(share, rel=0.35)
     listed = {s.index for s in result.data.suspects}
     assert len(listed & chosen) >= 0.9 * len(listed)
-    assert "looks like" in result.exhibits[0]["caption"]
+    assert "looks like" in result.exhibits[0].caption
     assert finding.confidence == "possible"
     suspect = result.data.suspects[0]
     assert suspect.suggested == int(y[suspect.index]) != suspect.given

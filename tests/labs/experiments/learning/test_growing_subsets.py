@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from clew.checks.adv.too_few_examples import TooFewExamples as Check
-from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.growing_subsets import GrowingSubsets
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
@@ -47,26 +46,6 @@ def test_over_a_thousand_digits_are_enough() -> None:
 def test_a_regression_limited_by_noise_would_not_profit() -> None:
     x, y = diabetes()
     assert judged(Check(), tried(GrowingSubsets(), program(x, y, F.mse_loss, 1))) == []
-
-
-def curves(*held_out: list[float], trained: float = 0.1, start: float = 2.3) -> Result:
-    rows = [{"held_out": h, "trained": [0.0, 0.0, trained], "start": start} for h in held_out]
-    return Result({"sizes": [10, 20, 40], "parameters": 900, "curves": rows})
-
-
-@pytest.mark.parametrize(
-    ("result", "count"),
-    [
-        (curves([2.2, 1.5, 1.2], [2.1, 1.4, 1.1]), 1),
-        (curves([2.2, 1.25, 1.2], [2.1, 1.2, 1.1]), 0),  # hardly falls any more
-        (curves([2.2, 1.5, 0.3], [2.1, 1.4, 0.3]), 0),  # has arrived
-        (curves([2.2, 1.5, 1.2], [2.1, 1.4, 1.1], trained=1.0), 0),  # no gap
-        (curves([2.2, 2.5, 1.2], [2.1, 0.9, 1.4]), 0),  # the splits differ more than the sizes
-        (curves([2.2, 1.5, 1.2]), 0),  # one split tells nothing
-    ],
-)
-def test_a_loss_must_still_fall_clearly_with_more_samples(result: Result, count: int) -> None:
-    assert len(judged(Check(), result)) == count
 
 
 def test_a_part_of_a_large_dataset_says_nothing() -> None:

@@ -21,7 +21,6 @@ from subjects import (
 from clew.checks.adv.hyperparameters_off import HyperparametersOff as RangeCheck
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh as HighCheck
 from clew.checks.opt.learning_rate_too_low import LearningRateTooLow as LowCheck
-from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.learning_rates import HigherRates, LowerRates, RangeTest
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -58,16 +57,6 @@ def test_a_cautious_rate_is_not_called_too_low() -> None:
     for subject in (cnn_classifier(1e-4), normalised_regression(1e-3)):
         assert judged(LowCheck(), tried(HigherRates(), subject)) == []
         assert judged(RangeCheck(), tried(RangeTest(), subject)) == []
-
-
-@pytest.mark.parametrize(("start", "found"), [(4000.0, 1), (3999.0, 0), (-0.02, 0)])
-def test_a_loss_without_a_lowest_value_does_not_tell_a_low_rate(start: float, found: int) -> None:
-    rows = [
-        {"factor": 1.0, "rate": 0.01, "gains": [0.5] * 3},
-        {"factor": 1e4, "rate": 100.0, "gains": [4000.0] * 3},
-    ]
-    result = Result({"start": start, "steps": 40, "rate": 0.01, "rows": rows})
-    assert len(judged(LowCheck(), result)) == found
 
 
 def test_loaded_weights_may_want_a_low_rate() -> None:

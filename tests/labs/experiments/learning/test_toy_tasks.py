@@ -21,12 +21,10 @@ from subjects import (
 from torch import Tensor, nn
 
 from clew.checks.exp.toy_task_failed import ToyTaskFailed as Check
-from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.toy_tasks import TASKS, ToyLadder, target_of, values_of
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
-from clew.records.codec import json_float
 from clew.records.finding import Severity
 
 
@@ -140,10 +138,3 @@ def test_vectors_that_are_all_the_same_offer_no_toy() -> None:
         values_of(torch.ones(8, 3))
     with pytest.raises(CannotJudge, match="finite"):
         values_of(torch.full((8, 3), math.nan))
-
-
-@pytest.mark.parametrize(("start", "found"), [(2.3, 1), (-math.inf, 0), (math.nan, 0)])
-def test_a_loss_without_a_value_is_no_failure_to_learn(start: float, found: int) -> None:
-    rung = {"name": "constant", "words": "give the same answer", "taken": False, "remaining": 1.0}
-    rung |= {"accuracy": json_float(math.nan), "start": json_float(start), "end": json_float(start)}
-    assert len(judged(Check(), Result({"rungs": [rung]}))) == found

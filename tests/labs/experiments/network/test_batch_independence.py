@@ -88,7 +88,7 @@ def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
     assert judged(Check(), result) == []
     fact = Fact("experiment.batch-leak", result.fact().to_json())
     _, reason = ask(Check(), RunView(Recorded(fact)))
-    assert str(reason).startswith("batch interaction is intended here: Matcher compares all samples")
+    assert str(reason).startswith("batch interaction is intended here: Matcher compares each sample")
 
 
 def test_batch_normalisation_without_running_statistics_is_said_to_be_meant() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
-from clew.labs.loaders.pipeline import pipeline_of
+from clew.labs.loaders.readable_loader import readable_loader
 from clew.labs.loaders.speed.batch_padding import bucketed, paddings
 from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.loaders.speed.stage_times import TimedLot
@@ -159,7 +159,7 @@ def test_a_whole_measurement_finds_the_padding_of_a_loader() -> None:
     def gather(samples: list[Tensor]) -> dict[str, Tensor]:
         return {"ids": pad_sequence(samples, batch_first=True)}
 
-    found = measure(pipeline_of(DataLoader(Sentences(), batch_size=4, collate_fn=gather)), seconds=2.0)
+    found = measure(readable_loader(DataLoader(Sentences(), batch_size=4, collate_fn=gather)), seconds=2.0)
     assert found.paddings is not None
     padding = found.paddings.fields[0]
     assert padding.share == pytest.approx(1 - sum(LENGTHS) / (4 * 40 + 4 * 42))

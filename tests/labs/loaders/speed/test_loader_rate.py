@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset
 
-from clew.labs.loaders.pipeline import pipeline_of
+from clew.labs.loaders.readable_loader import readable_loader
 from clew.labs.loaders.speed import loader_rate
 from clew.labs.loaders.speed.loader_rate import Endless, LoaderSetting, deliver, rate_of
 from clew.labs.loaders.speed.speed_measurement import measure
@@ -66,9 +66,9 @@ class Numbers(IterableDataset[Tensor]):
 
 
 def delivered(loader: Any, setting: LoaderSetting, seconds: float = 0.2, **more: Any) -> Any:
-    pipeline = pipeline_of(loader)
-    with pipeline.reading():
-        return deliver(pipeline, setting, seconds, **more)
+    readable = readable_loader(loader)
+    with readable.reading():
+        return deliver(readable, setting, seconds, **more)
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +167,7 @@ def test_what_can_not_be_started_raises_and_leaves_no_process() -> None:
     with pytest.raises(TypeError, match="pickle"):
         delivered(loader, LoaderSetting(1, 2))
     assert children() == []
-    found = measure(pipeline_of(loader), seconds=1.0)
+    found = measure(readable_loader(loader), seconds=1.0)
     assert found.speeds is None
     assert "pickle" in found.notes["speeds"]
     assert found.stages is not None  # which needs no other process
@@ -188,7 +188,7 @@ def test_no_more_batches_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_parts_for_which_there_is_no_time_are_named() -> None:
-    found = measure(pipeline_of(DataLoader(Sleepy(), batch_size=32)), seconds=0.02)
+    found = measure(readable_loader(DataLoader(Sleepy(), batch_size=32)), seconds=0.02)
     assert found.stages is not None
     assert "out of time" in found.notes["moving"]
 
@@ -199,9 +199,9 @@ def test_work_on_every_batch_shows_as_time_without_waiting() -> None:
 
 
 def test_a_list_of_batches_has_no_loader_to_start() -> None:
-    pipeline = pipeline_of([torch.zeros(4, 2), torch.ones(4, 2)])
+    readable = readable_loader([torch.zeros(4, 2), torch.ones(4, 2)])
     with pytest.raises(CannotRead):
-        deliver(pipeline, LoaderSetting(0), 0.1)
+        deliver(readable, LoaderSetting(0), 0.1)
 
 
 def test_an_endless_sampler_of_nothing_ends() -> None:
@@ -238,7 +238,7 @@ def test_what_limits_is_named() -> None:
 
 def test_a_slow_loader_before_a_small_model_is_what_limits() -> None:
     model = nn.Linear(4, 2)
-    found = measure(pipeline_of(DataLoader(Sleepy(), batch_size=8)), model=model, seconds=2.0)
+    found = measure(readable_loader(DataLoader(Sleepy(), batch_size=8)), model=model, seconds=2.0)
     speeds = found.speeds
     assert speeds is not None
     assert speeds.limited_by == LOADER
@@ -275,7 +275,7 @@ def test_the_programs_own_step_is_timed_on_a_snapshot() -> None:
     )
     before = [p.clone() for p in model.parameters()]
     data = TensorDataset(torch.randn(64, 4), torch.zeros(64, dtype=torch.long))
-    found = measure(pipeline_of(DataLoader(data, batch_size=8)), subject=subject, seconds=1.5)
+    found = measure(readable_loader(DataLoader(data, batch_size=8)), subject=subject, seconds=1.5)
     assert found.speeds is not None
     assert found.speeds.step == "training step"
     assert found.speeds.limited_by == MODEL
@@ -285,7 +285,7 @@ def test_the_programs_own_step_is_timed_on_a_snapshot() -> None:
 
 
 def test_without_a_model_the_loader_is_measured_alone() -> None:
-    found = measure(pipeline_of(DataLoader(Sleepy(), batch_size=8)), seconds=1.0)
+    found = measure(readable_loader(DataLoader(Sleepy(), batch_size=8)), seconds=1.0)
     assert found.speeds is not None
     assert found.speeds.loader is not None
     assert found.speeds.model is None
@@ -305,7 +305,7 @@ def test_measuring_leaves_everything_as_it_was() -> None:
     state = (torch.get_rng_state(), generator.get_state(), random.getstate(), str(np.random.get_state()))
     held, numbers = dict(vars(data)), data.rng.bit_generator.state
     settings = dict(vars(loader))
-    measure(pipeline_of(loader), model=model, seconds=1.5, sweep=True)
+    measure(readable_loader(loader), model=model, seconds=1.5, sweep=True)
     assert torch.equal(torch.get_rng_state(), state[0])
     assert torch.equal(generator.get_state(), state[1])
     assert random.getstate() == state[2]
@@ -324,7 +324,7 @@ def test_a_program_trains_the_same_after_it_was_measured() -> None:
         model = nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         if measured:
-            measure(pipeline_of(loader), model=model, seconds=0.6)
+            measure(readable_loader(loader), model=model, seconds=0.6)
         losses = []
         for x, y in loader:
             loss = nn.functional.cross_entropy(model(x), y)

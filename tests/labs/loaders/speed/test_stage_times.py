@@ -15,7 +15,7 @@ from PIL import Image, ImageFile
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from clew.labs.loaders.pipeline import pipeline_of
+from clew.labs.loaders.readable_loader import readable_loader
 from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.loaders.speed.stage_times import hot_lines, time_stages
 from clew.labs.loaders.speed.worker_transfer import measure_transfer, piped_bytes
@@ -58,9 +58,9 @@ class Rows(Dataset[Tensor]):
 
 
 def stages(data: Any, seconds: float = 0.4, **settings: Any) -> Stages:
-    pipeline = pipeline_of(DataLoader(data, batch_size=4, **settings))
-    with pipeline.reading():
-        return time_stages(pipeline, seconds).times.result()
+    readable = readable_loader(DataLoader(data, batch_size=4, **settings))
+    with readable.reading():
+        return time_stages(readable, seconds).times.result()
 
 
 def named(found: Stages, name: str) -> StageTime:
@@ -106,9 +106,9 @@ def test_samples_that_raise_are_left_out_and_counted() -> None:
                 raise OSError(f"no file {index}")
             return super().__getitem__(index)
 
-    pipeline = pipeline_of(DataLoader(Holes(Quick(), 12), batch_size=4))
-    with pipeline.reading():
-        found = time_stages(pipeline, 5.0)  # or until all were seen
+    readable = readable_loader(DataLoader(Holes(Quick(), 12), batch_size=4))
+    with readable.reading():
+        found = time_stages(readable, 5.0)  # or until all were seen
     assert found.failed == 4
     assert found.times.samples == 8
     assert found.error == "OSError: no file 9"
@@ -123,9 +123,9 @@ def test_an_iterable_dataset_has_stages_too() -> None:
             for n in range(10):
                 yield self.transform(torch.full((2,), float(n)))
 
-    pipeline = pipeline_of(DataLoader(Stream(), batch_size=4))
-    with pipeline.reading():
-        found = time_stages(pipeline, 5.0)  # or until all were seen
+    readable = readable_loader(DataLoader(Stream(), batch_size=4))
+    with readable.reading():
+        found = time_stages(readable, 5.0)  # or until all were seen
     assert found.times.samples == 10
     assert named(found.times.result(), "Slow").share > 0.5
     assert [len(lot.shapes) for lot in found.lots] == [4, 4, 2]
@@ -176,10 +176,10 @@ def test_files_that_a_dataset_keeps_open_work_afterwards(tmp_path: Path) -> None
             return self.file.read(1)[0]
 
     data = Kept()
-    pipeline = pipeline_of(DataLoader(data, batch_size=4))
-    with pipeline.reading():
-        found = time_stages(pipeline, 0.2)
-        kept = pipeline.parts().dataset
+    readable = readable_loader(DataLoader(data, batch_size=4))
+    with readable.reading():
+        found = time_stages(readable, 0.2)
+        kept = readable.parts().dataset
         assert kept[5] == 5
         kept.file.close()
     assert named(found.times.result(), "reading files").calls >= 1
@@ -234,8 +234,8 @@ def test_what_can_not_be_pickled_weighs_nothing() -> None:
 
 
 def test_moving_is_a_stage_only_with_workers() -> None:
-    without = measure(pipeline_of(DataLoader(Rows(Quick()), batch_size=4)), seconds=1.0)
-    worker = measure(pipeline_of(DataLoader(Rows(Quick()), batch_size=4, num_workers=1)), seconds=1.0)
+    without = measure(readable_loader(DataLoader(Rows(Quick()), batch_size=4)), seconds=1.0)
+    worker = measure(readable_loader(DataLoader(Rows(Quick()), batch_size=4, num_workers=1)), seconds=1.0)
     assert without.stages is not None
     assert worker.stages is not None
     assert PICKLE not in {stage.kind for stage in without.stages.stages}

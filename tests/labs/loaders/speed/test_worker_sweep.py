@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
 
-from clew.labs.loaders.pipeline import pipeline_of
+from clew.labs.loaders.readable_loader import readable_loader
 from clew.labs.loaders.speed import worker_sweep
 from clew.labs.loaders.speed.loader_rate import LoaderSetting
 from clew.labs.loaders.speed.worker_sweep import (
@@ -43,9 +43,9 @@ def mine(numbers: range) -> range:
 
 
 def swept(loader: Any, seconds: float = 2.5, **more: Any) -> Sweep:
-    pipeline = pipeline_of(loader)
-    with pipeline.reading():
-        return sweep(pipeline, seconds, **more)
+    readable = readable_loader(loader)
+    with readable.reading():
+        return sweep(readable, seconds, **more)
 
 
 @pytest.fixture(autouse=True)

@@ -144,7 +144,7 @@ def test_sizes_that_would_not_fit_into_memory_are_not_tried(light: None, monkeyp
     model = nn.Linear(4, 4)
     found = swept(classifier(model, (torch.randn(8, 4), torch.randint(4, (8,)))), [16, 64, 128])
     assert [row.measured for row in found.rows] == [True, True, True, False]
-    assert found.rows[-1].reason == "it would need about 128 MiB, and 100 MiB are free"
+    assert found.rows[-1].reason == "it would need about 128 MiB, but only 100 MiB is free"
 
 
 def test_what_does_not_fit_into_the_time_is_not_begun(light: None):
@@ -153,7 +153,7 @@ def test_what_does_not_fit_into_the_time_is_not_begun(light: None):
     subject = classifier(model, (torch.randn(2, 4), torch.randint(2, (2,))))
     found = swept(subject, [4, 4000], now=clock.now, time_limit=300.0)
     assert [row.measured for row in found.rows] == [True, True, False]
-    assert found.rows[-1].reason == "no time left"
+    assert found.rows[-1].reason == "time limit reached"
     assert clock.time < 1000
 
 

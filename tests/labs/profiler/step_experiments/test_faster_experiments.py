@@ -177,7 +177,7 @@ def test_without_time_nothing_is_begun_and_it_is_said():
     subject = classifier(model, data(), torch.optim.SGD(model.parameters(), lr=0.1))
     found = tried(subject, now=CLOCK.now, time_limit=5.0)
     assert found
-    assert all("no time left" in a.reason or a.reason == "not here" for a in found.values())
+    assert all("time limit reached" in a.reason or a.reason == "not here" for a in found.values())
 
 
 def test_a_failing_change_is_told_in_one_line_and_the_others_go_on():

@@ -208,7 +208,7 @@ def test_a_class_that_is_gone_is_named(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("from torch import nn\n")
     wanted = {"kind": "name", "module": "__main__", "name": "Net", "file": str(script)}
-    with pytest.raises(CannotRebuild, match=r"Net of .*train.py: it is not defined there now"):
+    with pytest.raises(CannotRebuild, match=r"Net of .*train.py: it is no longer defined there"):
         find(wanted)
     with pytest.raises(CannotRebuild, match=r"Net is needed from /gone.py"):
         find({**wanted, "file": "/gone.py"})

@@ -185,7 +185,7 @@ def test_finite_values_of_a_step_that_never_showed_the_failure_are_no_success(tm
     assert found.culprit is None
     assert again.problem is not None
     assert again.problem.startswith("not reproduced")
-    assert "the function that called backward() is gone" in again.problem
+    assert "the function that called backward() has returned" in again.problem
 
 
 def test_a_step_that_could_not_be_tried_is_known_once_it_has_shown_the_failure(

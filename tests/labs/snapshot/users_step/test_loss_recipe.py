@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from clew.labs.snapshot.users_step.loss_recipe import recipe
-from clew.labs.snapshot.users_step.purity import ImpureError
+from clew.labs.snapshot.users_step.side_effects import CannotRerun
 
 collected = []
 
@@ -94,7 +94,7 @@ def test_a_function_with_an_effect_is_refused():
     loss = noting(model(x)).mean()
     frame, line = here()
     loss.backward()
-    with pytest.raises(ImpureError, match="side effect"):
+    with pytest.raises(CannotRerun, match="side effect"):
         recipe(frame, line)
 
 
@@ -108,7 +108,7 @@ def test_printing_is_refused(capsys):
     capsys.readouterr()
     frame, line = here()
     loss.backward()
-    with pytest.raises(ImpureError):
+    with pytest.raises(CannotRerun):
         recipe(frame, line)
     assert capsys.readouterr().out == ""
 
@@ -120,7 +120,7 @@ def test_a_name_that_the_step_has_overwritten_is_refused():
     loss = x.mean()
     frame, line = here()
     loss.backward()
-    with pytest.raises(ImpureError, match="x was overwritten"):
+    with pytest.raises(CannotRerun, match="x was overwritten"):
         recipe(frame, line)
 
 
@@ -142,7 +142,7 @@ def test_setting_an_attribute_is_refused():
     loss = owner.loss(x)
     frame, line = here()
     loss.backward()
-    with pytest.raises(ImpureError, match="sets an attribute"):
+    with pytest.raises(CannotRerun, match="sets an attribute"):
         recipe(frame, line)
 
 
@@ -154,7 +154,7 @@ def test_a_call_that_is_only_known_when_it_runs_is_refused():
     loss = chosen(model(x))
     frame, line = here()
     loss.backward()
-    with pytest.raises(ImpureError):
+    with pytest.raises(CannotRerun):
         recipe(frame, line)
 
 
@@ -168,7 +168,7 @@ def test_another_name_for_a_list_of_the_programs_is_not_appended_to():
     loss = stacked(model(torch.rand(3, 2))).mean()
     frame, line = here()
     loss.backward()
-    with pytest.raises(ImpureError, match="side effect"):
+    with pytest.raises(CannotRerun, match="side effect"):
         recipe(frame, line)
 
 
@@ -190,7 +190,7 @@ def test_an_iterator_of_the_programs_is_not_used_up():
         break
     frame, line = here()
     total.backward()
-    with pytest.raises(ImpureError, match="iterator"):
+    with pytest.raises(CannotRerun, match="iterator"):
         recipe(frame, line)
     assert len(list(batches)) == 1
 
@@ -199,7 +199,7 @@ def test_a_loss_that_another_function_made_is_refused():
     def apply(loss):
         frame, line = here()
         loss.backward()
-        with pytest.raises(ImpureError, match="another function"):
+        with pytest.raises(CannotRerun, match="another function"):
             recipe(frame, line)
 
     apply(nn.Linear(2, 1)(torch.ones(1, 2)).sum())

@@ -360,7 +360,7 @@ def test_losses_trained_in_turn_are_refused():
 
     subject = captured(program)
     assert subject.step is None
-    assert subject.reasons["step"].startswith("two losses are trained in turn (line ")
+    assert subject.reasons["step"].startswith("two losses alternate (line ")
     assert list(subject.models) == ["one", "two"]
     assert subject.optimizers == [first, second]
 
@@ -387,7 +387,7 @@ def test_a_loss_that_comes_out_different_the_second_time_is_refused():
 
     subject = captured(program)
     assert subject.step is None
-    assert "the second time, it gives" in subject.reasons["step"]
+    assert "run again, it gives" in subject.reasons["step"]
     assert "clew.examine" in subject.hints["step"]
     assert [b.size for b in subject.batches] == [12, 12, 12]  # the data is known all the same
 

@@ -1,6 +1,7 @@
 """Experiments on samples, labels and loaders.
 
-Enter at the experiment's file. May import: as labs.experiments.
+Enter at the experiment's file. May import: records, measure, labs.experiments, labs.experiments.tools,
+labs.snapshot.
 
 - `augmentation_off`: `excessive-augmentation`: does augmentation leave anything to learn? Short trainings
   with the random transforms on and off

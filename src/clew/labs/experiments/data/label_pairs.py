@@ -33,7 +33,7 @@ SHOWN_DIGITS = 4
 class LabelPairs(Experiment):
     name = "labels-misaligned"
     question = "do the labels belong to the inputs?"
-    rank = 12
+    rank = 13
 
     most: int = 500  # samples read one by one
     least: int = 20  # samples that must be found again

@@ -1,7 +1,7 @@
 """Which labels look wrong? Finds samples for which cheap learners confidently predict another label.
 
-As in confident learning, what counts are predictions for samples that were not learned from. Wrong
-labels are found where the learners are surest; hard samples where they are not.
+As in confident learning, only predictions for held-out samples count. Wrong labels are found where the
+learners are confident; hard samples are found where they are not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SuspectLabels(Experiment):
     least: int = 200  # samples; of a third of them five per cent are three
     per_class: int = 8  # samples of each class that is judged
     near: float = 0.05  # a learner counts if its accuracy is within this of the best
-    sure: float = 1 / 3  # share of the samples on which the learners are surest
+    sure: float = 1 / 3  # share of the samples on which the learners are most confident
     clear: float = 0.5  # share of a typical margin from which a prediction is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
@@ -99,7 +99,7 @@ def _pairs(given: Tensor, suggested: Tensor, suspects: list[int]) -> tuple[Confu
 
 
 def _course(margin: Tensor, wrong: Tensor) -> Plot:
-    """Disagreement by tenths of the samples, surest first: flat for noise, rising for hard samples."""
+    """Disagreement by tenths of the samples, most confident first: flat for noise, rising for hard ones."""
     tenths = wrong[margin.argsort(descending=True)].double().tensor_split(10)
     shares = [float(part.mean()) for part in tenths]
     return Plot(

@@ -1,6 +1,7 @@
 """Experiments that train for a few steps.
 
-Enter at the experiment's file. May import: as labs.experiments.
+Enter at the experiment's file. May import: records, labs.experiments, labs.experiments.tools,
+labs.snapshot.
 
 - `gradient_noise`: `batch-size-unfit`: how much do the gradients of single batches differ? Measures the
   gradient noise scale

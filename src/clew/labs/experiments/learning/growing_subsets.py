@@ -68,7 +68,9 @@ class GrowingSubsets(Experiment):
         if not drawn.whole:
             raise CannotJudge(f"there are more samples than the {drawn.batch.size} that could be used")
         if drawn.batch.size < self.least:
-            raise CannotJudge(f"{drawn.batch.size} samples are too few to split; it takes {self.least}")
+            raise CannotJudge(
+                f"{drawn.batch.size} samples are too few to split; at least {self.least} are needed"
+            )
 
     def _curve(
         self, subject: Subject, batch: StepBatch, seed: int, clock: Clock

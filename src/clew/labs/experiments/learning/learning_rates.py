@@ -135,6 +135,7 @@ class HigherRates(Experiment):
     name = "learning-rate-too-low"
     question = "does the network learn at this learning rate?"
     rank = 21
+    needs_optimizer = True
 
     higher: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)  # factors on the user's rate
     clear: float = 0.05  # share of a higher rate's gain at which the answer is clear
@@ -158,6 +159,7 @@ class LowerRates(Experiment):
     name = "learning-rate-too-high"
     question = "does a lower learning rate work better?"
     rank = 20
+    needs_optimizer = True
 
     lower: tuple[float, ...] = (0.1, 0.01, 0.001)  # factors on the user's rate
     clear: float = 0.5  # share of a lower rate's gain at which the answer is clear
@@ -184,6 +186,7 @@ class RangeTest(Experiment):
     name = "hyperparameters-off"
     question = "at which learning rates does the loss fall?"
     rank = 30
+    needs_optimizer = True
 
     decades: float = 4.0  # to each side of the user's rate
     steps: int = 96  # in all: a dozen for each power of ten

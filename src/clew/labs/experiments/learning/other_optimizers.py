@@ -22,6 +22,7 @@ class OtherOptimizers(Experiment):
     name = "optimizer-unfit"
     question = "does another optimizer work much better?"
     rank = 38
+    needs_optimizer = True
 
     own: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)  # factors on the user's rate
     usual: tuple[float, ...] = (1e-3, 1e-2, 0.1)  # rates that the user's optimizer is tried at, too

@@ -37,6 +37,7 @@ class RegularisationOff(Experiment):
     name = "over-regularised"
     question = "does the network learn only without dropout and weight decay?"
     rank = 32
+    needs_optimizer = True
 
     steps: int = 50  # of each training
     seeds: int = 3  # random numbers, and where the batches begin

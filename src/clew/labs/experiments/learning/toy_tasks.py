@@ -36,7 +36,7 @@ PLAN = (
 class ToyLadder(Experiment):
     name = "toy-task-failed"
     question = "can the network learn simple tasks?"
-    rank = 15
+    rank = 16
 
     samples: int = 32  # enough to show a rule, few enough to be memorised at worst
     steps: int = 100  # for each attempt

@@ -1,6 +1,7 @@
 """Experiments on the forward and backward of a network.
 
-Enter at the experiment's file. May import: as labs.experiments.
+Enter at the experiment's file. May import: records, measure, hooks, labs.experiments,
+labs.experiments.tools, labs.network, labs.snapshot.
 
 - `batch_independence`: `batch-leak`: does one sample's output depend on the other samples in its batch?
 - `finite_differences`: `gradient-mismatch`: does backward() compute the gradient of the loss? Checks

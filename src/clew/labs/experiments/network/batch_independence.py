@@ -66,7 +66,7 @@ class BatchIndependence(Experiment):
                 if not repeated.possible or next(call.module.parameters(), None) is None:
                     continue
                 if repeated.square():
-                    interaction = f"{call.name} compares all samples with all others"
+                    interaction = f"{call.name} compares each sample with all others"
                 if not repeated.base:
                     continue
                 if not repeated.steady():

@@ -33,6 +33,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime, first_line
 from clew.labs.snapshot.users_step.model_calls import few_samples
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line
+from clew.measure.rng import keep_rng
 from clew.records.facts.experiment_facts import CodePlace
 from clew.records.facts.network_experiment_facts import (
     FunctionGradient,
@@ -128,7 +129,7 @@ class _Float64Step:
             raise CannotJudge(f"the step does not run in double precision: {why}") from error
 
     def value(self) -> float:
-        with torch.random.fork_rng(devices=[]):
+        with keep_rng():
             return float(self.loss().detach())
 
     def functions(self) -> list[FunctionCall]:

@@ -39,7 +39,7 @@ NOT_CAUSAL = "nothing shows that the model should be causal (targets shifted by 
 class FutureInputs(Experiment):
     name = "future-leak"
     question = "does the model see what it should predict?"
-    rank = 13
+    rank = 14
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits
 
@@ -73,7 +73,7 @@ class FutureInputs(Experiment):
             effect = past / max(future, self.rounding)
             curve = repeated.by_position(length // 2)
             plot = Plot(
-                f"change of the output as all inputs after position {length // 2} are replaced",
+                f"change of the output when all inputs after position {length // 2} are replaced",
                 list(range(len(curve))),
                 curve,
                 x_label="position",

@@ -45,7 +45,7 @@ class LossMinimum(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
         if len(subject.optimizers) > 1:
-            raise CannotJudge("several optimizers take turns, and their goals may be opposite")
+            raise CannotJudge("several optimizers alternate and may have opposing goals")
         batch = subject.batch().first(self.samples)
         with subject.snapshot(seed=0) as snapshot:
             replaced = _ReplacedOutput(snapshot, batch)

@@ -56,7 +56,7 @@ TRAINED, CONSTANT, STATE = "trained", "constant", "state"
 @dataclass(frozen=True)
 class ModuleContract(Experiment):
     name = "custom-layer-broken"
-    question = "do your own layers follow the rules for layers?"
+    question = "do your custom layers behave as nn.Modules should?"
     rank = 32
 
     tolerance: float = 1e-3  # of gradients, relative; in double precision right ones agree to 1e-6

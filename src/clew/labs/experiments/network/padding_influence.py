@@ -34,7 +34,7 @@ LONGEST = 64  # positions that get noise, one by one
 class PaddingInfluence(Experiment):
     name = "mask-inverted"
     question = "does the model read the words or the padding?"
-    rank = 14
+    rank = 15
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits
 
@@ -53,7 +53,7 @@ class PaddingInfluence(Experiment):
 
     def _judged(self, noisy: _NoisyEmbedding, clock: Clock) -> Result:
         if not noisy.base or not noisy.steady():
-            raise CannotJudge("no reproducible output per sample")
+            raise CannotJudge("no model has a reproducible output per sample")
         padding = noisy.padding_effect()
         read = []
         for position in range(noisy.shortest):

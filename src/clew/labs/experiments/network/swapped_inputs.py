@@ -32,7 +32,7 @@ Change = Callable[[torch.Generator, Tensor], Tensor]
 class SwappedInputs(Experiment):
     name = "input-ignored"
     question = "does the model use its input?"
-    rank = 8
+    rank = 7
 
     least: int = 8  # samples; fewer can't be swapped
     rows: int = 48  # samples of each batch
@@ -70,7 +70,7 @@ class SwappedInputs(Experiment):
         size = min(b.size for b in few)
         if size < self.least:
             raise CannotJudge(
-                f"only {size} samples are available; it takes {self.least} to swap their inputs"
+                f"only {size} samples are available; at least {self.least} are needed to swap their inputs"
             )
         targets = [t for b in few for t in b.tensors(TARGET) if t.dim() and len(t) == b.size]
         if targets and all(bool((t == t[:1]).all()) for t in targets):

@@ -129,7 +129,7 @@ def labelled_samples(subject: Subject, clock: Clock, least: int) -> LabelledSamp
     made: LabelledSamples = subject.cache["labelled_samples"]
     if made.batch.size < least:
         raise CannotJudge(
-            f"only {made.batch.size} samples are available; it takes {least}",
+            f"only {made.batch.size} samples are available; at least {least} are needed",
             "train from a DataLoader over a map-style dataset, so that more can be drawn",
         )
     return made

@@ -1,6 +1,6 @@
 """How fast a loader is, why, and what would be faster.
 
-Enter at `speed_measurement.py`. May import: records, hooks, labs.snapshot, labs.loaders.
+Enter at `speed_measurement.py`. May import: records, measure, hooks, labs.loaders, labs.snapshot.
 
 - `batch_padding`: how much of a batch of sequences is padding, and what grouping samples by length would
   save

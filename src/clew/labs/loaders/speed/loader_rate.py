@@ -1,7 +1,7 @@
 """Measures the samples per second of a loader, alone or alternating with training steps.
 
 Always uses a new loader with the program's settings, over a copy of its dataset; the caller is
-inside `Pipeline.reading()`. The first batches, which include the workers' start, are not counted.
+inside `ReadableLoader.reading()`. The first batches, which include the workers' start, are not counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._pytree import tree_leaves
 
-from clew.labs.loaders.pipeline import ITERABLE, MAP, Pipeline
+from clew.labs.loaders.readable_loader import ITERABLE, MAP, ReadableLoader
 from clew.labs.loaders.user_errors import worker_error_line
 from clew.measure.nested_tensors import tensors_in
 from clew.records.errors import CannotRead
@@ -125,13 +125,13 @@ class Endless:
         return getattr(self._sampler, name)
 
 
-def new_loader(pipeline: Pipeline, setting: LoaderSetting) -> tuple[Any, Endless | None]:
+def new_loader(readable: ReadableLoader, setting: LoaderSetting) -> tuple[Any, Endless | None]:
     """The program's settings except workers and prefetching; across epochs, where it has indices."""
-    if pipeline.kind not in (MAP, ITERABLE):
-        raise CannotRead("no loader can be started a second time")
-    pipeline.require_copy()
-    loader = pipeline.bare_loader(**_settings(pipeline.loader, setting))
-    if pipeline.kind == ITERABLE:
+    if readable.kind not in (MAP, ITERABLE):
+        raise CannotRead("the loader can't be started a second time")
+    readable.require_copy()
+    loader = readable.bare_loader(**_settings(readable.loader, setting))
+    if readable.kind == ITERABLE:
         return loader, None
     name = "batch_sampler" if loader.batch_sampler is not None else "sampler"
     endless = Endless(getattr(loader, name))
@@ -160,7 +160,7 @@ def has_accelerator() -> bool:
 
 
 def deliver(
-    pipeline: Pipeline,
+    readable: ReadableLoader,
     setting: LoaderSetting,
     seconds: float,
     *,
@@ -172,7 +172,7 @@ def deliver(
 
     Batches that raise are counted, and it continues. Raises what starting the loader raises.
     """
-    course = _Course(*new_loader(pipeline, setting), setting.workers, keep, work)
+    course = _Course(*new_loader(readable, setting), setting.workers, keep, work)
     try:
         course.begin()
         course.warm_up(seconds)

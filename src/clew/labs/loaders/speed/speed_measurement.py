@@ -1,6 +1,6 @@
 """Measures a loader: how fast it is, what is slow, how large its data is, and what would be faster.
 
-    found = measure(pipeline, subject=subject, seconds=20, sweep=True)
+    found = measure(readable, subject=subject, seconds=20, sweep=True)
     measured_facts(found)   # clew.records.facts.loader_facts
 
 The caller makes sure that no probe is active. The program's loaders, datasets, samplers and
@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import nn
 
-from clew.labs.loaders.pipeline import MAP, Pipeline
+from clew.labs.loaders.readable_loader import MAP, ReadableLoader
 from clew.labs.loaders.speed.batch_padding import paddings
 from clew.labs.loaders.speed.field_sizes import FieldSizes
 from clew.labs.loaders.speed.loader_rate import (
@@ -66,7 +66,7 @@ Progress = Callable[[str], None]
 
 
 def measure(
-    pipeline: Pipeline,
+    readable: ReadableLoader,
     *,
     subject: Subject | None = None,
     model: nn.Module | None = None,
@@ -75,21 +75,21 @@ def measure(
     progress: Progress | None = None,
 ) -> MeasuredLoader:
     """Measure for about this long; the model is the one that the loader feeds."""
-    return _Measuring(pipeline, subject, model, seconds, progress).all(sweep=sweep)
+    return _Measuring(readable, subject, model, seconds, progress).all(sweep=sweep)
 
 
 class _Measuring:
-    """One pipeline."""
+    """One loader."""
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        readable: ReadableLoader,
         subject: Subject | None,
         model: nn.Module | None,
         seconds: float,
         progress: Progress | None,
     ) -> None:
-        self._pipeline = pipeline
+        self._readable = readable
         self._subject = subject
         self._model = model
         self._seconds = seconds
@@ -100,16 +100,16 @@ class _Measuring:
         self._timed: TimedSamples | None = None
 
     def all(self, *, sweep: bool) -> MeasuredLoader:
-        pipeline = self._pipeline
+        readable = self._readable
         share = self._seconds * (1 - SWEEP if sweep else 1)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(pipeline.reading())
+            stack.enter_context(readable.reading())
             self._began = perf_counter()  # reading() may first have imported large parts of torch
             work = self._work(stack)
             made = MeasuredLoader(
-                pipeline.name,
-                pipeline.file,
-                pipeline.line,
+                readable.name,
+                readable.file,
+                readable.line,
                 stages=self._part("stages", lambda: self._stages(share * 0.35)),
                 speeds=self._part("speeds", lambda: self._speeds(work, share * 0.5)),
                 sizes=self._part("sizes", self._sizes, at_once=True),
@@ -135,7 +135,7 @@ class _Measuring:
 
     def _work(self, stack: contextlib.ExitStack) -> Work | None:
         try:
-            return stack.enter_context(working(self._pipeline, self._subject, self._model))
+            return stack.enter_context(working(self._readable, self._subject, self._model))
         except Exception as error:  # noqa: BLE001 - no model, or one that can't be called by itself
             self._notes["model"] = str(error) or type(error).__name__
             return None
@@ -143,20 +143,20 @@ class _Measuring:
     # -- the parts --
 
     def _stages(self, seconds: float) -> Stages:
-        self._timed = timed = time_stages(self._pipeline, seconds * 0.8)
+        self._timed = timed = time_stages(self._readable, seconds * 0.8)
         notes = (*_failures(timed.failed, timed.error, "sample"), *self._per_batch_note())
         found = timed.times.result(notes=notes)
         own = sum(s.share for s in found.stages if s.kind in (DATASET, TRANSFORM))
         if own < WORTH_A_LINE or found.median < SLOW:
             return found
-        again = _again(self._pipeline)
+        again = _again(self._readable)
         return replace(found, lines=hot_lines(lambda: next(again, None), seconds * 0.2))
 
     def _speeds(self, work: Work | None, seconds: float) -> Speeds:
-        pipeline, setting = self._pipeline, LoaderSetting.of(self._pipeline.loader)
+        readable, setting = self._readable, LoaderSetting.of(self._readable.loader)
         model = rate_of_work(work, seconds * 0.3) if work is not None else None
         try:
-            alone = deliver(pipeline, setting, seconds * 0.4, keep=KEPT)
+            alone = deliver(readable, setting, seconds * 0.4, keep=KEPT)
         except CannotRead as reason:
             if model is None:
                 raise
@@ -164,7 +164,7 @@ class _Measuring:
         self._kept = alone.kept
         both = DeliveryRate()
         if work is not None:
-            both = deliver(pipeline, setting, seconds * 0.3, work=work.call)
+            both = deliver(readable, setting, seconds * 0.3, work=work.call)
         return Speeds(
             loader=alone.rate,
             model=model,
@@ -176,47 +176,47 @@ class _Measuring:
             workers=setting.workers,
             prefetch=setting.prefetch,
             cores=usable_cores(),
-            persistent=bool(getattr(pipeline.loader, "persistent_workers", False)),
+            persistent=bool(getattr(readable.loader, "persistent_workers", False)),
             failed=alone.failed,
             notes=_failures(alone.failed, alone.error, "batch"),
         )
 
     def _sizes(self) -> Sizes:
-        pipeline = self._pipeline
+        readable = self._readable
         if self._timed is not None:
-            return self._timed.sizes.result(pipeline.workers, self._per_batch_note())
+            return self._timed.sizes.result(readable.workers, self._per_batch_note())
         sizes = FieldSizes()  # no samples are available: measure a batch
-        for batch in pipeline.delivered:
+        for batch in readable.delivered:
             sizes.add(batch)
-        if not pipeline.delivered:
+        if not readable.delivered:
             raise CannotRead("there are no samples to measure")
         return sizes.result(
-            pipeline.workers, ("measured on whole batches, because single samples are not available",)
+            readable.workers, ("measured on whole batches, because single samples are not available",)
         )
 
     def _per_batch_note(self) -> tuple[str, ...]:
-        return (PER_BATCH,) if self._pipeline.collate is None else ()
+        return (PER_BATCH,) if self._readable.collate is None else ()
 
     def _paddings(self) -> Any:
         lots = self._timed.lots if self._timed is not None else []
-        return paddings(lots, self._kept or self._pipeline.delivered)
+        return paddings(lots, self._kept or self._readable.delivered)
 
     def _sweep(self, work: Work | None) -> Any:
         # The loader does not alternate with a forward alone: the step has a backward as well.
         call = work.call if work is not None and work.what == STEP else None
-        return swept(self._pipeline, self._seconds * SWEEP, work=call, progress=self._say)
+        return swept(self._readable, self._seconds * SWEEP, work=call, progress=self._say)
 
     def _with_moving(self, made: MeasuredLoader, seconds: float) -> MeasuredLoader:
         """The transfer from worker to parent belongs to the sizes, and is a stage if there are workers."""
-        timed, pipeline = self._timed, self._pipeline
+        timed, readable = self._timed, self._readable
         if timed is None or not timed.samples or made.sizes is None or made.stages is None:
             return made
-        collate = pipeline.parts().collate
-        context = getattr(pipeline.loader, "multiprocessing_context", None)
+        collate = readable.parts().collate
+        context = getattr(readable.loader, "multiprocessing_context", None)
         moved = self._part("moving", lambda: measure_transfer(timed.samples, collate, seconds, context))
         if moved is None:
             return made
-        extra, notes = _worker_stages(pipeline, timed, moved)
+        extra, notes = _worker_stages(readable, timed, moved)
         stages = timed.times.result(extra, (*made.stages.notes, *notes))
         return replace(
             made,
@@ -225,27 +225,27 @@ class _Measuring:
         )
 
 
-def _again(pipeline: Pipeline) -> Iterator[Any]:
+def _again(readable: ReadableLoader) -> Iterator[Any]:
     """Samples once more, one by one, without those that fail."""
-    if pipeline.kind != MAP:
-        yield from pipeline.samples()
+    if readable.kind != MAP:
+        yield from readable.samples()
         return
-    for indices in pipeline.indices():
+    for indices in readable.indices():
         for index in indices:
             with contextlib.suppress(Exception):
-                yield pipeline.sample(index)
+                yield readable.sample(index)
 
 
 def _worker_stages(
-    pipeline: Pipeline, timed: TimedSamples, moved: Any
+    readable: ReadableLoader, timed: TimedSamples, moved: Any
 ) -> tuple[tuple[StageTime, ...], tuple[str, ...]]:
     """Pickling to the parent and pinning, if they happen."""
     stages: list[StageTime] = []
     notes: list[str] = []
-    if pipeline.workers and moved.seconds is not None:
+    if readable.workers and moved.seconds is not None:
         each = moved.seconds / moved.samples
         stages.append(StageTime("moving to the parent", PICKLE, each, each))
-    if bool(getattr(pipeline.loader, "pin_memory", False)):
+    if bool(getattr(readable.loader, "pin_memory", False)):
         batch = next((lot.batch for lot in timed.lots if lot.batch is not None), None)
         spent = measure_pinning(batch)
         if spent is None:
@@ -271,11 +271,11 @@ class Work:
 
 
 @contextlib.contextmanager
-def working(pipeline: Pipeline, subject: Subject | None, model: nn.Module | None) -> Iterator[Work]:
+def working(readable: ReadableLoader, subject: Subject | None, model: nn.Module | None) -> Iterator[Work]:
     """A context to train or compute in; all state is restored afterwards. Raises CannotJudge."""
     subject = subject if subject is not None and subject.models else _of_model(model)
     with subject.snapshot() as snapshot:
-        yield _step(subject, snapshot) or _forward(subject, pipeline)
+        yield _step(subject, snapshot) or _forward(subject, readable)
 
 
 def _of_model(model: nn.Module | None) -> Subject:
@@ -301,13 +301,13 @@ def _step(subject: Subject, snapshot: StepSnapshot) -> Work | None:
     return Work(step, STEP)
 
 
-def _forward(subject: Subject, pipeline: Pipeline) -> Work:
+def _forward(subject: Subject, readable: ReadableLoader) -> Work:
     model = subject.model
-    if pipeline.inputs:
-        given = [Split(None, None, tuple(args), kwargs) for args, kwargs in pipeline.inputs]
+    if readable.inputs:
+        given = [Split(None, None, tuple(args), kwargs) for args, kwargs in readable.inputs]
         return Work(_calling(model, [(one, samples_in((one.args, one.kwargs))) for one in given]), FORWARD)
-    batch = next(iter(pipeline.delivered), None)
-    batch = next(pipeline.batches(), None) if batch is None else batch
+    batch = next(iter(readable.delivered), None)
+    batch = next(readable.batches(), None) if batch is None else batch
     for has_loss in (True, False):
         with contextlib.suppress(Exception):
             parts = split(model, batch, has_loss=has_loss)

@@ -19,7 +19,7 @@ import numpy as np
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.loaders import dataset_stages
-from clew.labs.loaders.pipeline import BATCH_SIZE, ITERABLE, MAP, Pipeline
+from clew.labs.loaders.readable_loader import BATCH_SIZE, ITERABLE, MAP, ReadableLoader
 from clew.labs.loaders.speed.field_sizes import FieldSizes, described, fields_in
 from clew.labs.loaders.speed.loader_rate import tensors_bytes
 from clew.labs.loaders.stage_trace import DECODER, READER, StageCall, reading_followed
@@ -145,18 +145,18 @@ def _numbered(name: str, key: Key, order: dict[Key, Any]) -> str:
     return name if len(alike) == 1 else f"{name} {alike.index(key) + 1}"
 
 
-def time_stages(pipeline: Pipeline, seconds: float) -> TimedSamples:
+def time_stages(readable: ReadableLoader, seconds: float) -> TimedSamples:
     """Samples and batches as the loader would build them, for about this long; inside `reading()`.
 
     Raises CannotRead if no samples are available.
     """
-    if pipeline.kind not in (MAP, ITERABLE):
+    if readable.kind not in (MAP, ITERABLE):
         raise CannotRead("single samples are not available because there is no dataset")
-    times = Times({stage.name: (stage.file, stage.line) for stage in pipeline.stages})
+    times = Times({stage.name: (stage.file, stage.line) for stage in readable.stages})
     found, began = TimedSamples(times), perf_counter()
-    with pipeline.following(times.left, times.entering) as follower, reading_followed(follower):
-        for reads in _reads(pipeline):
-            more = _one_batch(pipeline, reads, found, began + seconds)
+    with readable.following(times.left, times.entering) as follower, reading_followed(follower):
+        for reads in _reads(readable):
+            more = _one_batch(readable, reads, found, began + seconds)
             late = perf_counter() - began >= seconds
             if late or not more or times.samples >= MOST_SAMPLES or found.failed > MOST_FAILED:
                 break
@@ -166,18 +166,18 @@ def time_stages(pipeline: Pipeline, seconds: float) -> TimedSamples:
 _END = object()
 
 
-def _reads(pipeline: Pipeline) -> Iterator[list[Callable[[], Any]]]:
+def _reads(readable: ReadableLoader) -> Iterator[list[Callable[[], Any]]]:
     """For each batch, calls that return its samples one by one, or _END when there are no more."""
-    if pipeline.kind == MAP:
-        for indices in pipeline.indices():
-            yield [partial(pipeline.sample, index) for index in indices]
+    if readable.kind == MAP:
+        for indices in readable.indices():
+            yield [partial(readable.sample, index) for index in indices]
         return
-    size = pipeline.batch_size or (1 if pipeline.collate is None else BATCH_SIZE)
-    yield from repeat([partial(next, pipeline.samples(), _END)] * size)
+    size = readable.batch_size or (1 if readable.collate is None else BATCH_SIZE)
+    yield from repeat([partial(next, readable.samples(), _END)] * size)
 
 
 def _one_batch(
-    pipeline: Pipeline, reads: Sequence[Callable[[], Any]], found: TimedSamples, until: float
+    readable: ReadableLoader, reads: Sequence[Callable[[], Any]], found: TimedSamples, until: float
 ) -> bool:
     """Read and collate; returns whether there may be more."""
     samples: list[Any] = []
@@ -199,17 +199,17 @@ def _one_batch(
             break
     if samples:
         found.samples = max(samples, found.samples, key=len)
-        _collate(pipeline, samples, found)
+        _collate(readable, samples, found)
     return sample is not _END
 
 
-def _collate(pipeline: Pipeline, samples: list[Any], found: TimedSamples) -> None:
+def _collate(readable: ReadableLoader, samples: list[Any], found: TimedSamples) -> None:
     shapes = [_shapes(sample) for sample in samples]
-    if pipeline.collate is None:
+    if readable.collate is None:
         found.lots.append(TimedLot(shapes, samples[0]))
         return
     try:
-        batch = pipeline.collated(samples)
+        batch = readable.collated(samples)
     except Exception as error:  # noqa: BLE001 - as above
         _note(found, error)
         return

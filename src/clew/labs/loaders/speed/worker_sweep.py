@@ -19,7 +19,7 @@ import psutil
 from torch.utils.data import IterableDataset
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.loaders.pipeline import ITERABLE, Pipeline
+from clew.labs.loaders.readable_loader import ITERABLE, ReadableLoader
 from clew.labs.loaders.speed.loader_rate import DeliveryRate, LoaderSetting, deliver
 from clew.labs.loaders.user_errors import worker_error_line
 from clew.records.errors import CannotRead
@@ -76,16 +76,16 @@ Progress = Callable[[str], None]
 
 
 def sweep(
-    pipeline: Pipeline,
+    readable: ReadableLoader,
     seconds: float,
     *,
     work: Callable[[], Any] | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Try settings for about this long; inside `Pipeline.reading()`."""
-    began, now, cores = perf_counter(), LoaderSetting.of(pipeline.loader), usable_cores()
-    most, notes = _most_workers(pipeline, cores)  # that are always tried
-    search = _Search(pipeline, began + seconds, work, progress)
+    """Try settings for about this long; inside `ReadableLoader.reading()`."""
+    began, now, cores = perf_counter(), LoaderSetting.of(readable.loader), usable_cores()
+    most, notes = _most_workers(readable, cores)  # that are always tried
+    search = _Search(readable, began + seconds, work, progress)
     measured = search.measured
     search.rounds(_coarse(now, most), share=0.4)
     fastest = max(measured.values(), key=lambda t: t.median, default=None)
@@ -114,8 +114,8 @@ def usable_cores() -> int:
         return os.cpu_count() or 1
 
 
-def _most_workers(pipeline: Pipeline, cores: int) -> tuple[int, tuple[str, ...]]:
-    if pipeline.kind == ITERABLE and not splits_itself(pipeline.dataset, pipeline.loader):
+def _most_workers(readable: ReadableLoader, cores: int) -> tuple[int, tuple[str, ...]]:
+    if readable.kind == ITERABLE and not splits_itself(readable.dataset, readable.loader):
         return 1, (SPLIT_HINT,)
     return cores, ()
 
@@ -145,12 +145,12 @@ class _Search:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        readable: ReadableLoader,
         until: float,
         work: Callable[[], Any] | None,
         progress: Progress | None,
     ) -> None:
-        self._pipeline = pipeline
+        self._readable = readable
         self.measured: dict[LoaderSetting, SettingRates] = {}
         self._until = until
         self._work = work
@@ -202,7 +202,7 @@ class _Search:
         if self._progress is not None:
             self._progress(f"num_workers={setting.workers}, prefetch_factor={setting.prefetch}")
         try:
-            found = deliver(self._pipeline, setting, seconds, work=self._work, at_end=memory_of)
+            found = deliver(self._readable, setting, seconds, work=self._work, at_end=memory_of)
         except CannotRead:
             raise
         except Exception as error:  # noqa: BLE001 - a setting that the program can't run with is an answer

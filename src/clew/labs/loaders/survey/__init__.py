@@ -1,6 +1,6 @@
 """A whole dataset read through: copies, outliers, labels, corrupt samples.
 
-Enter at `split_survey.py`. May import: records, hooks, labs.snapshot, labs.loaders.
+Enter at `split_survey.py`. May import: records, measure, hooks, labs.loaders, labs.snapshot.
 
 - `content_hash`: hashes a sample's content, and sketches it in a few bytes so that near copies can be
   found

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from clew.labs.loaders.field_values import Leaf, split_fields
-from clew.labs.loaders.pipeline import Pipeline
+from clew.labs.loaders.readable_loader import ReadableLoader
 from clew.labs.loaders.survey.content_hash import hash_content
 from clew.labs.snapshot.dataset_copy import stored_arrays
 from clew.measure.rng import GENERATORS, generator_state, seed_all, set_generator_state
@@ -34,7 +34,7 @@ PLAIN, BARE, SAME = "plain", "bare", "same"  # as they are; without transforms; 
 class Reader:
     """Reads samples for statistics, and again for comparison where that is needed."""
 
-    pipeline: Pipeline
+    readable: ReadableLoader
     random: str  # STEADY, SEEDED or UNSEEDED
     compare: Callable[[int], Any] | None  # reads a sample for comparison; None: the same reading is used
     reason: str = ""  # why samples can't be compared
@@ -43,13 +43,13 @@ class Reader:
     probes: tuple[int, ...] = ()
 
     def read(self, index: int) -> dict[str, Leaf]:
-        return split_fields(self.pipeline.sample(index, seed=index))
+        return split_fields(self.readable.sample(index, seed=index))
 
     def without_transforms(self) -> Reader:
         """The same, but compares the input of the transforms: needed if another split does."""
         if self.how == BARE or self.reason:
             return self
-        bare = _bare_reading(self.pipeline.parts().dataset, self.probes)
+        bare = _bare_reading(self.readable.parts().dataset, self.probes)
         return self if bare is None else replace(self, compare=bare, how=BARE)
 
     def is_comparable(self, other: Reader) -> bool:
@@ -61,48 +61,48 @@ class Reader:
 
     @property
     def has_transforms(self) -> bool:
-        return any(True for _ in _without_transforms(self.pipeline.parts().dataset))
+        return any(True for _ in _without_transforms(self.readable.parts().dataset))
 
     def read_for_comparing(self, index: int) -> dict[str, Leaf] | None:
         """None: the result of `read` is compared."""
         return split_fields(self.compare(index)) if self.compare is not None else None
 
 
-def probe(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
-    """Probe a few samples. Must be called within `pipeline.reading()`."""
-    dataset = pipeline.parts().dataset
-    steadily = _steadily(pipeline, dataset)
+def probe(readable: ReadableLoader, indices: Sequence[int]) -> Reader:
+    """Probe a few samples. Must be called within `readable.reading()`."""
+    dataset = readable.parts().dataset
+    steadily = _steadily(readable, dataset)
     before = stored_arrays(dataset)
     first = _contents(steadily, indices)
-    other = _contents(lambda index: pipeline.sample(index, seed=SEED + 1 + index), indices)
+    other = _contents(lambda index: readable.sample(index, seed=SEED + 1 + index), indices)
     again = _contents(steadily, indices)
     probes = tuple(indices)
     if first == again == other:
-        return Reader(pipeline, STEADY, None, probes=probes)
+        return Reader(readable, STEADY, None, probes=probes)
     if first == again:
         bare = _bare_reading(dataset, indices)
         how = SAME if bare is None else BARE
-        return Reader(pipeline, SEEDED, bare or steadily, how=how, probes=probes)
+        return Reader(readable, SEEDED, bare or steadily, how=how, probes=probes)
     changed = tuple(
         name for name, digest in stored_arrays(dataset).items() if before.get(name, digest) != digest
     )
     if changed:
         why = "reading a sample changes it"
-        return Reader(pipeline, STEADY, None, why, _course(steadily, indices, changed))
+        return Reader(readable, STEADY, None, why, _course(steadily, indices, changed))
     bare = _bare_reading(dataset, indices)
     if bare is not None:
-        return Reader(pipeline, UNSEEDED, bare, how=BARE, probes=probes)
-    return Reader(pipeline, UNSEEDED, None, "a sample has different values each time it is read")
+        return Reader(readable, UNSEEDED, bare, how=BARE, probes=probes)
+    return Reader(readable, UNSEEDED, None, "a sample has different values each time it is read")
 
 
-def _steadily(pipeline: Pipeline, dataset: Any) -> Callable[[int], Any]:
+def _steadily(readable: ReadableLoader, dataset: Any) -> Callable[[int], Any]:
     """Reads with the same random seed every time, including the dataset's own generators."""
     states = [(g, copy.deepcopy(generator_state(g))) for g in _generators(dataset)]
 
     def read(index: int) -> Any:
         for generator, state in states:
             set_generator_state(generator, copy.deepcopy(state))
-        return pipeline.sample(index, seed=SEED)
+        return readable.sample(index, seed=SEED)
 
     return read
 

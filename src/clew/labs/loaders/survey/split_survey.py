@@ -2,7 +2,7 @@
 
 Reads a part of the dataset unless all of it is requested: blocks of consecutive samples, spread over
 the dataset and read in random order, so that a pass that runs out of time has still covered all parts.
-Everything is read inside `Pipeline.reading()`, one by one, in this process.
+Everything is read inside `ReadableLoader.reading()`, one by one, in this process.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ import numpy as np
 import torch
 
 from clew.labs.loaders.field_values import Leaf, main_input
-from clew.labs.loaders.pipeline import EVAL, ITERABLE, MAP, TRAIN, Pipeline
+from clew.labs.loaders.readable_loader import EVAL, ITERABLE, MAP, TRAIN, ReadableLoader
 from clew.labs.loaders.survey.copied_samples import between, chosen_of
 from clew.labs.loaders.survey.dataset_labels import label_of
 from clew.labs.loaders.survey.sample_reader import BARE, Reader
 from clew.labs.loaders.survey.survey_pass import Pass, Progress
 from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.snapshot.sample_exhibits import shown
-from clew.records.dataset_survey import LABEL, Between, DatasetSurvey, Duplicates
-from clew.records.finding import Exhibit
+from clew.records.dataset_survey import LABEL, Between, DatasetSurvey, Duplicates, SurveyExhibit
 
 LIMIT = 2000  # samples of a split, unless all are requested
 MOST_OUTLIERS = 4  # that are shown
@@ -41,17 +40,17 @@ class SurveyResult:
 
 
 def survey(
-    pipelines: Sequence[Pipeline],
+    loaders: Sequence[ReadableLoader],
     *,
     everything: bool = False,
     limit: int = LIMIT,
     time_limit: float = 30.0,
     progress: Progress | None = None,
 ) -> SurveyResult:
-    """Survey the dataset of every pipeline, and compare them."""
-    chosen = _once_each(pipelines)
+    """Survey the dataset of every loader, and compare them."""
+    chosen = _once_each(loaders)
     began = perf_counter()
-    passes = [Pass(pipeline, None if everything else limit, progress) for pipeline in chosen]
+    passes = [Pass(readable, None if everything else limit, progress) for readable in chosen]
     for one in passes:
         one.prepare()
     if any(one.reader is not None and one.reader.how == BARE for one in passes):
@@ -61,30 +60,30 @@ def survey(
         left = time_limit - (perf_counter() - began)
         one.deadline = perf_counter() + max(left, 0.0) / (len(passes) - number)
         one.run()
-    return SurveyResult(tuple(_with_exhibits(p) for p in passes), tuple(_compared(passes, pipelines)))
+    return SurveyResult(tuple(_with_exhibits(p) for p in passes), tuple(_compared(passes, loaders)))
 
 
 def _with_exhibits(one: Pass) -> DatasetSurvey:
     made = one.survey()
     if one.reader is None:
         return made
-    with one.pipeline.reading():
+    with one.readable.reading():
         return replace(made, exhibits=exhibits_of(one.reader, made, one.roles))
 
 
-def _once_each(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
-    """One pipeline per dataset; a program may create new loaders in every epoch."""
-    found: dict[int, Pipeline] = {}
-    for pipeline in pipelines:
-        if pipeline.kind in (MAP, ITERABLE):
-            found.setdefault(id(pipeline.dataset), pipeline)
+def _once_each(loaders: Sequence[ReadableLoader]) -> list[ReadableLoader]:
+    """One loader per dataset; a program may create new loaders in every epoch."""
+    found: dict[int, ReadableLoader] = {}
+    for readable in loaders:
+        if readable.kind in (MAP, ITERABLE):
+            found.setdefault(id(readable.dataset), readable)
     return list(found.values())
 
 
-def _compared(passes: Sequence[Pass], pipelines: Sequence[Pipeline]) -> Iterator[Between]:
+def _compared(passes: Sequence[Pass], loaders: Sequence[ReadableLoader]) -> Iterator[Between]:
     """Every evaluation split with every training split."""
-    by_dataset = {id(p.pipeline.dataset): p for p in passes}
-    usable = [p for p in pipelines if id(p.dataset) in by_dataset]
+    by_dataset = {id(p.readable.dataset): p for p in passes}
+    usable = [p for p in loaders if id(p.dataset) in by_dataset]
     trained = [p for p in usable if p.role == TRAIN] or usable[:1]
     seen: set[tuple[int, int]] = set()
     for first, second in itertools.product(trained, usable):
@@ -95,7 +94,7 @@ def _compared(passes: Sequence[Pass], pipelines: Sequence[Pipeline]) -> Iterator
         yield _between(first, second, by_dataset[key[0]], by_dataset[key[1]])
 
 
-def _between(first: Pipeline, second: Pipeline, one: Pass, other: Pass) -> Between:
+def _between(first: ReadableLoader, second: ReadableLoader, one: Pass, other: Pass) -> Between:
     made = Between(
         first.name,
         second.name,
@@ -126,11 +125,9 @@ def _between(first: Pipeline, second: Pipeline, one: Pass, other: Pass) -> Betwe
 # -- the samples that are shown: a pair of copies, an outlier --
 
 
-def exhibits_of(
-    reader: Reader, survey: DatasetSurvey, roles: Mapping[str, str]
-) -> tuple[dict[str, Any], ...]:
-    """The exhibits of one split. Must be called inside `Pipeline.reading()`."""
-    found: list[dict[str, Any]] = []
+def exhibits_of(reader: Reader, survey: DatasetSurvey, roles: Mapping[str, str]) -> tuple[SurveyExhibit, ...]:
+    """The exhibits of one split. Must be called inside `ReadableLoader.reading()`."""
+    found: list[SurveyExhibit] = []
     for about, copies in (("exact", survey.exact), ("near", survey.near)):
         for pair in copies.pairs[:1]:
             both = (pair.first, pair.second) if about == "near" or copies.conflicting else (pair.first,)
@@ -143,35 +140,35 @@ def exhibits_of(
 
 def exhibits_between(
     made: Between, one: Reader | None, other: Reader | None, roles: Mapping[str, str]
-) -> tuple[dict[str, Any], ...]:
+) -> tuple[SurveyExhibit, ...]:
     """The first pair of two splits."""
     if one is None or other is None:
         return ()
-    found: list[dict[str, Any]] = []
+    found: list[SurveyExhibit] = []
     for about, copies in (("exact", made.exact), ("near", made.near)):
         for pair in copies.pairs[:1]:
-            with one.pipeline.reading():
+            with one.readable.reading():
                 found += _shown(one, pair.first, about, roles, f"in {made.first}")
-            with other.pipeline.reading():
+            with other.readable.reading():
                 found += _shown(other, pair.second, about, roles, f"in {made.second}")
     return tuple(found)
 
 
 def _shown(
     reader: Reader, index: int, about: str, roles: Mapping[str, str], note: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[SurveyExhibit]:
     try:
         leaves = reader.read_for_comparing(index) or reader.read(index)
     except Exception:  # noqa: BLE001 - the dataset's own; there is nothing to show then
         return
     main = main_input(leaves, roles)
     label = label_of(next((leaf for name, leaf in leaves.items() if roles.get(name) == LABEL), None))
-    drawn = _drawn(main, TokenDecoder(reader.pipeline)) if main is not None else None
+    drawn = _drawn(main, TokenDecoder(reader.readable)) if main is not None else None
     if drawn is None:
         return
     said = [f"sample {index}", f"labelled {label}" if label is not None else "", note]
     caption = ", ".join(part for part in said if part)
-    yield {"about": about, "index": index, **Exhibit(drawn[0], caption, drawn[1]).to_json()}
+    yield SurveyExhibit(about, index, drawn[0], caption, drawn[1])
 
 
 def _drawn(leaf: Leaf, decoder: TokenDecoder) -> tuple[str, Any] | None:

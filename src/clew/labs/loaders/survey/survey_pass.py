@@ -12,7 +12,7 @@ from torch.utils.data.sampler import BatchSampler, RandomSampler
 
 from clew.hooks.entry.user_line import user_frame
 from clew.labs.loaders.field_values import Leaf, main_input, roles, split_fields
-from clew.labs.loaders.pipeline import ITERABLE, MAP, Pipeline
+from clew.labs.loaders.readable_loader import ITERABLE, MAP, ReadableLoader
 from clew.labs.loaders.survey.copied_samples import BLOCK, chosen_of, meant_copies, within
 from clew.labs.loaders.survey.dataset_labels import label_of, labels, order
 from clew.labs.loaders.survey.field_tallies import FieldTally
@@ -47,13 +47,13 @@ Progress = Callable[[int, int, str], None]  # samples read, samples to read, spl
 class Pass:
     """One split."""
 
-    def __init__(self, pipeline: Pipeline, limit: int | None, progress: Progress | None) -> None:
-        self.pipeline = pipeline
+    def __init__(self, readable: ReadableLoader, limit: int | None, progress: Progress | None) -> None:
+        self.readable = readable
         self.limit = limit
         self.deadline = 0.0  # is set when its turn comes
         self.kept = Sketches()
-        self.total = length_of(pipeline)
-        origins = chosen_of(pipeline.dataset)[1]
+        self.total = length_of(readable)
+        origins = chosen_of(readable.dataset)[1]
         self._origins = origins if origins is not None and len(origins) == self.total else None
         self.stopped = ""
         self._progress = progress
@@ -75,37 +75,37 @@ class Pass:
 
     def prepare(self) -> None:
         """How samples are read is decided before any split is read, since splits are compared."""
-        if self.pipeline.kind == ITERABLE:
+        if self.readable.kind == ITERABLE:
             return
         if not self.total:
             self.stopped = "the length of the dataset is unknown" if self.total is None else "it is empty"
             return
-        with self.pipeline.reading():
-            self.reader = probe(self.pipeline, spread(self.total, PROBES))
+        with self.readable.reading():
+            self.reader = probe(self.readable, spread(self.total, PROBES))
 
     def drop_transforms(self) -> None:
         """Another split can only be compared without its transforms: read this one without them too."""
         if self.reader is not None:
-            with self.pipeline.reading():
+            with self.readable.reading():
                 self.reader = self.reader.without_transforms()
 
     def run(self) -> None:
         try:
-            with self.pipeline.reading():
+            with self.readable.reading():
                 self._pass()
         except CannotRead as reason:
             self.stopped = str(reason)
         self._seconds = perf_counter() - self._began
 
     def _pass(self) -> None:
-        if self.pipeline.kind == ITERABLE:
+        if self.readable.kind == ITERABLE:
             self._in_a_row()
         if self.reader is None or self.total is None:
             return
-        self._batches = first_batches(self.pipeline, self.limit or self.total)
+        self._batches = first_batches(self.readable, self.limit or self.total)
         self.roles = roles(self._probed(self.reader))
-        if self.reader.mutation is not None and self.pipeline.note:
-            self.stopped = f"reading a sample changes it, and {self.pipeline.note}"
+        if self.reader.mutation is not None and self.readable.note:
+            self.stopped = f"reading a sample changes it, and {self.readable.note}"
             return
         wanted = plan(self.total, self.limit, self._batches)
         for done, index in enumerate(wanted):
@@ -124,7 +124,7 @@ class Pass:
 
     def _one(self, index: int, read: Reader) -> None:
         try:
-            sample = read.pipeline.sample(index, seed=index)
+            sample = read.readable.sample(index, seed=index)
             if sample is None:
                 self._count_corrupt(index, "the dataset returned None", None)
                 self._nothing += 1
@@ -138,7 +138,7 @@ class Pass:
 
     def _in_a_row(self) -> None:
         """Samples of a dataset without an index: in order, within the limit."""
-        samples = self.pipeline.samples()
+        samples = self.readable.samples()
         probed: list[tuple[int, dict[str, Leaf]]] = []
         for index in itertools.count():
             if (self.limit is not None and index >= self.limit) or self._out_of_time(index, self.limit or 0):
@@ -162,7 +162,7 @@ class Pass:
         now = perf_counter()
         if self._progress is not None and now - self._reported > OFTEN:
             self._reported = now
-            self._progress(done, wanted, self.pipeline.name)
+            self._progress(done, wanted, self.readable.name)
         if now > self.deadline and done:
             self.stopped = "the time limit"
         return bool(self.stopped)
@@ -210,18 +210,18 @@ class Pass:
         exact, near = self._copies()
         mutation = self.reader.mutation if self.reader is not None else None
         return DatasetSurvey(
-            split=self.pipeline.name,
-            role=self.pipeline.role,
-            dataset=type(self.pipeline.dataset).__name__,
-            loader=-1 if self.pipeline.number is None else self.pipeline.number,
-            file=self.pipeline.file,
-            line=self.pipeline.line,
+            split=self.readable.name,
+            role=self.readable.role,
+            dataset=type(self.readable.dataset).__name__,
+            loader=-1 if self.readable.number is None else self.readable.number,
+            file=self.readable.file,
+            line=self.readable.line,
             total=self.total,
             looked=self.samples_read,
             seconds=round(self._seconds, 3),
             stopped=self.stopped,
             random=self.reader.random if self.reader is not None else "",
-            stacked=is_stacked(self.pipeline),
+            stacked=is_stacked(self.readable),
             fields=found,
             missing_fields=tuple(
                 Count(f.name, self.samples_read - f.samples) for f in found if f.samples < self.samples_read
@@ -242,7 +242,7 @@ class Pass:
     def _copies(self) -> tuple[Duplicates, Duplicates]:
         if self.reader is not None and self.reader.reason:
             return Duplicates(reason=self.reader.reason), Duplicates(reason=self.reader.reason)
-        return within(self.kept, self.samples_read, self.total, meant_copies(self.pipeline.dataset))
+        return within(self.kept, self.samples_read, self.total, meant_copies(self.readable.dataset))
 
     def _labels(self) -> LabelSurvey | None:
         field = next((n for n, role in self.roles.items() if role == LABEL), "")
@@ -251,10 +251,10 @@ class Pass:
     def _order(self, label_survey: LabelSurvey | None) -> SampleOrder | None:
         if label_survey is None or label_survey.kind != "class" or not self._batches:
             return None
-        own = self.pipeline.batch_sampler
-        sampler = own if own is not None and type(own) is not BatchSampler else self.pipeline.sampler
+        own = self.readable.batch_sampler
+        sampler = own if own is not None and type(own) is not BatchSampler else self.readable.sampler
         shuffled = isinstance(sampler, RandomSampler)
-        size = self.pipeline.batch_size or max(map(len, self._batches))
+        size = self.readable.batch_size or max(map(len, self._batches))
         return order(
             "" if sampler is None else type(sampler).__name__,
             shuffled,
@@ -280,18 +280,18 @@ class Pass:
         return start if start > max(self._sizes.indices, default=-1) else None
 
 
-def length_of(pipeline: Pipeline) -> int | None:
+def length_of(readable: ReadableLoader) -> int | None:
     try:
-        return pipeline.length if pipeline.kind == MAP else None
+        return readable.length if readable.kind == MAP else None
     except Exception:  # noqa: BLE001 - the dataset's own
         return None
 
 
-def first_batches(pipeline: Pipeline, limit: int) -> list[list[int]]:
+def first_batches(readable: ReadableLoader, limit: int) -> list[list[int]]:
     """Indices of the first batches of an epoch, as far as they are worth reading."""
     found: list[list[int]] = []
     try:
-        for batch in itertools.islice(pipeline.indices(), BATCHES):
+        for batch in itertools.islice(readable.indices(), BATCHES):
             found.append([int(i) for i in batch])
             read = sum(map(len, found))
             if read >= limit or (read >= DELIVERED * limit and len(found) >= FEWEST_BATCHES):
@@ -321,5 +321,5 @@ def plan(total: int, limit: int | None, batches: Sequence[Sequence[int]]) -> lis
     return list(dict.fromkeys([*first, *(i for n in order for i in blocks[n])]))
 
 
-def is_stacked(pipeline: Pipeline) -> bool:
-    return pipeline.collate is default_collate and (pipeline.batch_size or 1) > 1
+def is_stacked(readable: ReadableLoader) -> bool:
+    return readable.collate is default_collate and (readable.batch_size or 1) > 1

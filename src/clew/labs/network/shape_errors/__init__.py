@@ -1,6 +1,6 @@
 """Why a forward failed: what was expected, what was given, and the fix.
 
-Enter at `shape_error.py`. May import: records, hooks, labs.snapshot, labs.network.
+Enter at `shape_error.py`. May import: records, measure, hooks, labs.network, labs.network.trace.
 
 - `call_expectations`: what torch functions expect of their operands: `torch.cat`, `@`, `x.view`, …; where no
   line names them, from torch's own message

@@ -1,6 +1,6 @@
 """One forward, op by op and module by module.
 
-Enter at `op_tracer.py`. May import: records, hooks, labs.snapshot, labs.network.
+Enter at `op_tracer.py`. May import: records, measure, hooks, labs.network, labs.snapshot.
 
 - `dtype_rules`: dtype combinations that torch rejects for real but accepts on fake tensors
 - `flops`: FLOPs of one op, from torch's own counter; a multiply-add counts as two

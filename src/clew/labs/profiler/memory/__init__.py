@@ -1,6 +1,6 @@
 """Memory of tensors and processes, and what keeps it growing.
 
-Enter at `growth_watch.py`. May import: records, hooks, labs.profiler.
+Enter at `growth_watch.py`. May import: records, hooks, labs.profiler, labs.profiler.torch_trace.
 
 - `growth_owners`: finds which of a program's objects grow, what they keep references to, and which ones
   to blame

@@ -1,6 +1,7 @@
 """The user's step against the same step with one change, on a snapshot.
 
-Enter at `faster_experiments.py`. May import: records, hooks, labs.snapshot, labs.profiler.
+Enter at `faster_experiments.py`. May import: records, measure, hooks, labs.profiler.torch_trace,
+labs.snapshot.
 
 - `batch_size_sweep`: `--batch-sizes`: samples per second and memory at several batch sizes, on a snapshot
 - `compiled_step`: compiles the models with torch.compile for one experiment, and lists the graph breaks

@@ -45,7 +45,7 @@ FEW_ROUNDS = 3  # rounds that must suffice if a step takes seconds
 GAIN = 0.10  # gain in samples per second that makes twice the batch worthwhile
 MEMORY = 0.8  # share of the available memory that a step may take
 NO_SAMPLES = "it is unknown which dimension of a batch holds the samples"
-NO_TIME = "no time left"
+NO_TIME = "time limit reached"
 LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 
 
@@ -163,7 +163,7 @@ class _Sweep:
         known = [(t.size, t.memory.activations) for t in tried[:-1] if t.memory.activations]
         needed = predict_bytes(known, size)
         if needed is not None and needed > MEMORY * available():
-            return f"it would need about {_memory_text(needed)}, and {_memory_text(available())} are free"
+            return f"it would need about {_memory_text(needed)}, but only {_memory_text(available())} is free"
         before = [t for t in tried[:-1] if t.seconds]
         step = before[-1].seconds * size / before[-1].size if before else 0.0
         return NO_TIME if (2 + FEW_ROUNDS) * step > self._left else ""

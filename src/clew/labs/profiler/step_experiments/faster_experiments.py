@@ -49,7 +49,7 @@ FOR_COMPILING = 0.4  # share of the time reserved for torch.compile, which comes
 HOPELESS = 4.0  # times slower in each of a few steps: not timed further
 COMPARING = 8  # steps that comparing the results takes, roughly
 SHAPES = 3  # batches of different shapes that are compiled for before timing
-NO_TIME = "no time left: --try-limit {limit:.0f}"
+NO_TIME = "time limit reached; allow more: --try-limit {limit:.0f}"
 
 
 def try_faster(

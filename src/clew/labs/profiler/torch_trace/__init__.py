@@ -1,6 +1,6 @@
-"""Windows of torch's own profiler, and whose time each event was.
+"""Windows of torch's own profiler, and which module, op and line each event belongs to.
 
-Enter at `kineto_window.py`. May import: records, hooks, labs.profiler.
+Enter at `kineto_window.py`. May import: records, measure, hooks, labs.profiler, labs.profiler.memory.
 
 - `attribution`: attributes every event of a window to a part of the step, a module and an op
 - `host_syncs`: finds host syncs: calls that read a tensor's values and wait for all queued work on an

@@ -1,7 +1,7 @@
 """A step that went wrong, saved to a folder that runs on its own.
 
-Enter at `repro_writer.py`, which writes it, and `saved_step.py`, which runs it. May import: records, hooks,
-labs.snapshot, labs.replay.
+Enter at `repro_writer.py`, which writes it, and `saved_step.py`, which runs it. May import: records,
+measure, hooks, labs.replay, labs.snapshot.
 
 - `program_names`: what a saved step takes from the program by name: classes, functions, modules and global
   variables

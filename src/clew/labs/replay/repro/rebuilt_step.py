@@ -1,7 +1,8 @@
 """Rebuilds the objects of a saved step (models, batch, random state) and runs it. Loads no pickle.
 
-Every repro folder contains a copy of this (with `saved_sources`, `saved_values` and `loss_gradients` in the
-same file) that runs where Clew is not installed: it needs only the standard library, torch and safetensors.
+Every repro folder contains a copy of this (with `nested_tensors`, `saved_sources`, `saved_values` and
+`loss_gradients` in the same file) that runs where Clew is not installed: it needs only the standard library,
+torch and safetensors.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from clew.labs.replay.loss_gradients import each_gradient
 from clew.labs.replay.repro.saved_sources import (
@@ -32,6 +32,7 @@ from clew.labs.replay.repro.saved_sources import (
     why_undefined,
 )
 from clew.labs.replay.repro.saved_values import DERIVED, SavedValues
+from clew.measure.nested_tensors import merge_nested, tensors_in
 
 FORMAT = 2
 STILL_WRONG, CANNOT_RUN, NOT_COVERED = 1, 2, 3  # exit codes
@@ -104,9 +105,9 @@ class SavedStep:
 
     def outputs(self) -> dict[str, Tensor]:
         """The outputs of the models with their saved arguments, except those called with another's output."""
-        known = [c for c in self.calls if not any(leaf is DERIVED for leaf in tree_leaves(c[1:]))]
-        leaves = tree_leaves([model(*args, **kwargs) for model, args, kwargs in known])
-        floats = [t for t in leaves if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex())]
+        known = [c for c in self.calls if not any(given is DERIVED for given in (*c[1], *c[2].values()))]
+        made = tensors_in([model(*args, **kwargs) for model, args, kwargs in known])
+        floats = [t for t in made if t.is_floating_point() or t.is_complex()]
         return {f"output {number}": tensor for number, tensor in enumerate(floats)}
 
     @contextlib.contextmanager
@@ -134,12 +135,7 @@ class SavedStep:
         if len(waiting) == all_calls:
             self._restore_rng()
         waiting.remove(call)
-        old, shape = tree_flatten(call[1:])
-        new, other = tree_flatten((args, kwargs))
-        if shape != other:
-            return None
-        pairs = zip(old, new, strict=True)
-        return tree_unflatten([given if kept is DERIVED else kept for kept, given in pairs], shape)
+        return merge_nested(call[1:], (args, kwargs), lambda kept, given: given if kept is DERIVED else kept)
 
     def gradients(self, loss: Tensor) -> dict[str, Tensor]:
         """The gradient of every parameter that the loss depends on."""

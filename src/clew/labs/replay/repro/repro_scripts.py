@@ -9,6 +9,7 @@ from typing import Any
 
 from clew.labs.replay import loss_gradients
 from clew.labs.replay.repro import rebuilt_step, saved_sources, saved_values
+from clew.measure import nested_tensors
 from clew.records.facts.nan_facts import CulpritFact
 
 NEWLINE = "\n"
@@ -20,7 +21,7 @@ def script(data: dict[str, Any]) -> str:
     compute = _compute(data)
     return f'''"""{_heading(data)}
 
-    python repro.py         shows it: exit code 1 while it fails, 0 once it is fixed
+    python repro.py         reproduces it: exit code 1 while it fails, 0 once it is fixed
     pytest test_repro.py    fails until it is fixed
 
 {_wrapped(_about(data))}
@@ -66,7 +67,7 @@ def bundled() -> str:
     return f'"""{heading}\n"""\n\nfrom __future__ import annotations\n\n' + "\n\n".join(texts)
 
 
-_PARTS = (saved_sources, saved_values, loss_gradients, rebuilt_step)
+_PARTS = (nested_tensors, saved_sources, saved_values, loss_gradients, rebuilt_step)
 
 
 def _standalone(text: str) -> str:
@@ -99,7 +100,7 @@ def _about(data: dict[str, Any]) -> str:
         "It needs torch, safetensors and the program's own source, which defines its classes and functions."
     )
     if data["shown"]["seen"] is False:
-        return f"{text} It does NOT show the failure: {data['shown']['reason']}."
+        return f"{text} It does NOT reproduce the failure: {data['shown']['reason']}."
     if data["culprit"].get("phase") in ("batch", "parameter"):
         return f"{text} The saved input was already non-finite: no change to the code makes it finite."
     if data["recipe"] is None:

@@ -47,7 +47,7 @@ def find(value: dict[str, Any]) -> Any:
     for part in value["name"].split("."):
         found = getattr(found, part, None)
     if found is None:
-        why = problems.get(value["name"].split(".")[0]) or "it is not defined there now"
+        why = problems.get(value["name"].split(".")[0]) or "it is no longer defined there"
         raise CannotRebuild(f"{value['name']} of {value.get('file') or value['module']}: {why}")
     return found
 

@@ -8,8 +8,8 @@ Enter at `step_capture.py`. May import: records, measure, hooks, labs.snapshot.
   `backward()`
 - `model_calls`: the model calls of the user's step, to be repeated with other inputs
 - `program_slice`: program slicing: the statements a value depends on, and where recomputing it can start
-- `purity`: can a piece of the user's code be run a second time? Only if it does nothing but compute
 - `replay_lines`: the line of the user's source that an operation comes from, up to where a replay began
+- `side_effects`: can a piece of the user's code be run a second time? Only if it does nothing but compute
 - `step_capture`: captures a subject from a running program: its first steps, their data and how the loss
   is computed
 - `step_function`: the user's step, from model to loss, as a function that can be run again on other data

@@ -18,8 +18,8 @@ from typing import Any
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.snapshot.users_step.program_slice import stored
-from clew.labs.snapshot.users_step.purity import UNKNOWN, ImpureError, Purity, definition_of
 from clew.labs.snapshot.users_step.replay_lines import Line
+from clew.labs.snapshot.users_step.side_effects import UNKNOWN, CannotRerun, SideEffectChecker, definition_of
 
 BACKWARDS = ("backward", "manual_backward")
 ELSEWHERE = "the loss was computed in another function"
@@ -66,7 +66,7 @@ class LossMade:
 
 
 def where_made(frame: FrameType, line: int) -> LossMade:
-    """Where the loss of the `backward()` on this line was computed; raises ImpureError."""
+    """Where the loss of the `backward()` on this line was computed; raises CannotRerun."""
     place = place_of(frame)
     before = before_line(place.body, line)
     inside = _entered(place, before)
@@ -78,7 +78,7 @@ def where_made(frame: FrameType, line: int) -> LossMade:
             break
         outer = place.called or _caller(place)
         if outer is None:
-            raise ImpureError(ELSEWHERE)
+            raise CannotRerun(ELSEWHERE)
         name = loss.id if isinstance(loss, ast.Name) else ""
         loss = _argument(outer[2], place.arguments, name)
         place, before = outer[:2]
@@ -86,7 +86,7 @@ def where_made(frame: FrameType, line: int) -> LossMade:
 
 
 def place_of(frame: FrameType) -> LossPlace:
-    """A running function; raises ImpureError if its source is not available."""
+    """A running function; raises CannotRerun if its source is not available."""
     found = _definition(frame)
     arguments = found.args if isinstance(found, ast.FunctionDef) else None
     scope = {**frame.f_globals, **frame.f_locals}
@@ -97,11 +97,11 @@ def _definition(frame: FrameType) -> ast.Module | ast.FunctionDef:
     code = frame.f_code
     text = "".join(linecache.getlines(code.co_filename, frame.f_globals))
     if not text:
-        raise ImpureError("its source can't be read")
+        raise CannotRerun("its source can't be read")
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        raise ImpureError("its source can't be parsed") from error
+        raise CannotRerun("its source can't be parsed") from error
     if code.co_name == "<module>":
         return tree
     for node in ast.walk(tree):
@@ -109,7 +109,7 @@ def _definition(frame: FrameType) -> ast.Module | ast.FunctionDef:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first == code.co_firstlineno:
                 return node
-    raise ImpureError("the function that called backward() was not found in its file")
+    raise CannotRerun("the function that called backward() was not found in its file")
 
 
 def before_line(body: list[ast.stmt], line: int, wanted: Callable[[ast.stmt], bool] | None = None) -> Before:
@@ -121,7 +121,7 @@ def before_line(body: list[ast.stmt], line: int, wanted: Callable[[ast.stmt], bo
         there = [n for n, s in enumerate(body) if s.lineno <= line <= (s.end_lineno or s.lineno)]
         position = next((n for n in there if wanted(body[n])), there[0] if there else None)
         if position is None:
-            raise ImpureError("the call of backward() was not found")
+            raise CannotRerun("the call of backward() was not found")
         statement = body[position]
         before += body[:position]
         blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
@@ -151,7 +151,7 @@ def loss_expression(statement: ast.stmt) -> ast.expr:
             if isinstance(loss, ast.Call) and isinstance(loss.func, ast.Attribute):
                 return loss.args[0] if loss.func.attr == "scale" and loss.args else loss
             return loss
-    raise ImpureError("backward() is not called on a named variable")
+    raise CannotRerun("backward() is not called on a named variable")
 
 
 # -- from a function to the one that gave it the loss --
@@ -205,7 +205,7 @@ def _argument(call: ast.Call, arguments: ast.arguments | None, name: str) -> ast
     bound = names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute)
     position = names.index(name) - bound if name in names else len(call.args)
     if position >= len(call.args) or any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
-        raise ImpureError(ELSEWHERE)
+        raise CannotRerun(ELSEWHERE)
     return call.args[position]
 
 
@@ -218,7 +218,7 @@ def returned_from(line: Line) -> tuple[FrameType, int] | None:
         try:
             place = place_of(frame)
             before = before_line(place.body, frame.f_lineno)
-        except ImpureError:
+        except CannotRerun:
             continue
         for statement in reversed([*before.statements, *before.beside]):
             for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
@@ -234,7 +234,7 @@ def _has_line(code: types.CodeType, line: Line) -> bool:
 
 def _users_function(place: LossPlace, call: ast.Call) -> Any:
     """The user's function that is called there, if known."""
-    target = Purity(place.scope).resolve(call.func)
+    target = SideEffectChecker(place.scope).resolve(call.func)
     if not isinstance(target, (types.FunctionType, types.MethodType)):
         return None
     function = inspect.unwrap(target.__func__ if isinstance(target, types.MethodType) else target)
@@ -253,8 +253,8 @@ def _entered(place: LossPlace, before: Before) -> tuple[LossPlace, Before] | Non
         line = next((inner.lineno for inner in calls if _is_backward(inner)), None)
         if line is None:
             continue
-        purity = Purity(place.scope)
-        scope = purity.scope_of(function, purity.resolve(call.func), definition, call)
+        checker = SideEffectChecker(place.scope)
+        scope = checker.scope_of(function, checker.resolve(call.func), definition, call)
         known = {name: value for name, value in scope.items() if value is not UNKNOWN}
         file = function.__code__.co_filename
         inner = LossPlace(known, definition.body, file, definition.args, None, (place, before, call))

@@ -28,7 +28,7 @@ from clew.labs.snapshot.users_step.loss_origin import (
     where_made,
 )
 from clew.labs.snapshot.users_step.program_slice import Slicer, filled
-from clew.labs.snapshot.users_step.purity import ImpureError, Purity
+from clew.labs.snapshot.users_step.side_effects import CannotRerun, SideEffectChecker
 from clew.measure.nested_tensors import tensors_in
 
 LOSS = "__clew_loss__"
@@ -60,7 +60,7 @@ class Recipe:
 
 
 def recipe(frame: FrameType, line: int, earlier: Mapping[str, Any] | None = None) -> Recipe:
-    """How the loss of the `backward()` call on this line was computed; raises ImpureError.
+    """How the loss of the `backward()` call on this line was computed; raises CannotRerun.
 
     `earlier` are the variables as they were when the model was called, where that is known: the
     call overwrites the state of a recurrent network, and the next call may overwrite a batch.
@@ -81,7 +81,7 @@ def recipe_of(
         variable = ast.copy_location(ast.Name(name, ast.Load()), statement)
         return _Builder(LossMade(place, before, variable), earlier or {}).built()
     if not isinstance(statement, ast.Return) or statement.value is None:
-        raise ImpureError("the function that called the model returns nothing there")
+        raise CannotRerun("the function that called the model returns nothing there")
     return _Builder(LossMade(place, before, statement.value), earlier or {}).built()
 
 
@@ -126,22 +126,22 @@ class _Builder:
         }
         lost -= known | set(given)
         if lost:
-            raise ImpureError(f"{', '.join(sorted(lost))} was overwritten in the step")
+            raise CannotRerun(f"{', '.join(sorted(lost))} was overwritten in the step")
         if not kept and not any(isinstance(node, ast.Call) for node in ast.walk(loss)):
-            raise ImpureError(ELSEWHERE)
+            raise CannotRerun(ELSEWHERE)
         self._scope.update(given)
         self._must_know(taken | (self._slicer.reads(loss) - {n for s in kept for n in self._slicer.sets(s)}))
         return self._compiled(kept, needed[:start], frozenset(known))
 
     def _compiled(self, kept: list[ast.stmt], skipped: list[ast.stmt], known: frozenset[str]) -> Recipe:
         loss = self._made.loss
-        purity = Purity(self._scope, puts_back=self._puts_back)
-        purity.statements(kept)
-        purity.expression(loss)
+        checker = SideEffectChecker(self._scope, puts_back=self._puts_back)
+        checker.statements(kept)
+        checker.expression(loss)
         tree = ast.fix_missing_locations(ast.Module([*kept, _assigned(loss)], []))
         source = "\n".join(ast.unparse(s) for s in tree.body)
         code = compile(tree, self._made.place.file, "exec")
-        owners = tuple(purity.owners.values())
+        owners = tuple(checker.owners.values())
         return Recipe(code, self._scope, source, tree, known, owners, tuple(skipped))
 
     def _must_know(self, names: set[str]) -> None:
@@ -150,7 +150,7 @@ class _Builder:
             n for n in sorted(names) if "." not in n and n not in self._scope and not hasattr(builtins, n)
         ]
         if gone and self._made.place.frame is None:
-            raise ImpureError(f"the value of {gone[0]} is no longer available")
+            raise CannotRerun(f"the value of {gone[0]} is no longer available")
 
     def _from_first_model(self, kept: list[ast.stmt]) -> int:
         """Drop what ran before the first model, unless the value of a name would be lost."""
@@ -188,8 +188,8 @@ class _Builder:
 
     def _is_pure(self, statement: ast.stmt) -> bool:
         try:
-            Purity(self._scope, puts_back=self._puts_back).statements([statement])
-        except ImpureError:
+            SideEffectChecker(self._scope, puts_back=self._puts_back).statements([statement])
+        except CannotRerun:
             return False
         return True
 
@@ -200,14 +200,14 @@ class _Builder:
         return any(name in self._slicer.sets(s) | filled(s) for s in statements)
 
     def _calls_model(self, statement: ast.stmt) -> bool:
-        purity = Purity(self._scope, puts_back=self._puts_back)
+        checker = SideEffectChecker(self._scope, puts_back=self._puts_back)
         try:
-            purity.statements([statement])
-        except ImpureError:
+            checker.statements([statement])
+        except CannotRerun:
             nodes = [n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute))]
-            named = [purity.resolve(n) for n in nodes]
+            named = [checker.resolve(n) for n in nodes]
             return any(isinstance(value, nn.Module) for value in named)  # else the data, which still exists
-        return purity.calls_module
+        return checker.calls_module
 
 
 def _assigned(loss: ast.expr) -> ast.stmt:

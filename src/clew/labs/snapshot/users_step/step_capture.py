@@ -25,8 +25,8 @@ from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.step_snapshot import TrainingState
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import failure
-from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.replay_lines import Line
+from clew.labs.snapshot.users_step.side_effects import CannotRerun
 from clew.labs.snapshot.users_step.step_function import (
     StepEvents,
     StepFunction,
@@ -48,7 +48,7 @@ ENOUGH = 2  # batches
 MOST_FORWARDS = 64  # of models in one step
 SAME = 1e-4  # relative difference up to which two losses are equal: other kernels round differently
 SEVERAL = "training is spread over several processes"
-IN_TURN = "{number} losses are trained in turn ({places})"
+IN_TURN = "{number} losses alternate ({places})"
 HINT = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=loader)"
 
 
@@ -86,7 +86,7 @@ class Capture:
         self._bytes = 0
         self._began = 0.0
         self._loader: Any = None
-        self.watcher.feeding.held = {}
+        self._release_loaders = self.watcher.feeding.keep_loaders()
 
     # -- what happens --
 
@@ -160,7 +160,7 @@ class Capture:
         )
         reasons: list[str] = []
         for step in candidates(loss, where, self._events, optimised):
-            reason = str(step) if isinstance(step, ImpureError) else self._use(step)
+            reason = str(step) if isinstance(step, CannotRerun) else self._use(step)
             if not reason:
                 return
             reasons.append(reason)
@@ -201,7 +201,7 @@ class Capture:
         if value is None:
             return "its result is not a scalar with gradients"
         if not _same(value, self.losses[-1]):
-            return f"the second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
+            return f"run again, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
         self._roles, self._structure = flow.roles(), tree_structure(taken.values)
         return ""
 
@@ -268,11 +268,15 @@ class Capture:
         """Whether a training step was seen."""
         return self._initial is not None
 
-    def subject(self) -> Subject:
-        """The subject for experiments."""
+    def release(self) -> None:
+        """Capture no more, and keep no loader alive."""
         self.finished = True
         self._events.clear()
-        self.watcher.feeding.held = None
+        self._release_loaders()
+
+    def subject(self) -> Subject:
+        """The subject for experiments."""
+        self.release()
         stepped = [o for s in self.watcher.optimizers.states if (o := s.optimizer()) is not None]
         optimizers = [o for o in self._optimizers if not stepped or any(o is s for s in stepped)]
         found = Subject(

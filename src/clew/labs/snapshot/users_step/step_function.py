@@ -21,8 +21,8 @@ from clew.hooks.steps.replay_inputs import has_graph
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
 from clew.labs.snapshot.users_step.loss_origin import ELSEWHERE, frame_of
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
-from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.replay_lines import Line
+from clew.labs.snapshot.users_step.side_effects import CannotRerun
 from clew.labs.snapshot.users_step.step_slots import SlotReading
 from clew.measure.nested_tensors import tensors_in
 
@@ -149,7 +149,7 @@ def as_loss(value: Any) -> Any:
 
 def candidates(
     loss: Tensor, where: Line, events: StepEvents, optimised: frozenset[int]
-) -> Iterator[StepFunction | ImpureError]:
+) -> Iterator[StepFunction | CannotRerun]:
     """Ways to recompute this loss, the best first; and why one is not possible."""
     here = frame_of(where)
     if here is not None and where[1] is not None:
@@ -169,18 +169,18 @@ def candidates(
 
 def _from_source(
     make: Callable[[], Recipe], optimised: frozenset[int], find: Callable[[StepEvents], FrameType | None]
-) -> StepFunction | ImpureError:
+) -> StepFunction | CannotRerun:
     try:
         return SourceStep(SlotReading(make(), optimised), find)
-    except ImpureError as error:
+    except CannotRerun as error:
         return error
     except Exception as error:  # noqa: BLE001 - source that is out of the ordinary is a reason, no failure
-        return ImpureError(f"its source could not be analysed ({type(error).__name__})")
+        return CannotRerun(f"its source could not be analysed ({type(error).__name__})")
 
 
 def _from_frame(
     frame: FrameType, name: str | None, events: StepEvents, optimised: frozenset[int]
-) -> StepFunction | ImpureError:
+) -> StepFunction | CannotRerun:
     """From a running function, in which the loss has this name; without a name, from what it returns."""
     code = frame.f_code
     earlier = events.earlier.get(code)
@@ -214,9 +214,9 @@ def _name_of(loss: Tensor, frame: FrameType) -> str | None:
     return next((name for name, value in list(frame.f_locals.items()) if value is loss), None)
 
 
-def _recorded(loss: Tensor, events: StepEvents) -> StepFunction | ImpureError:
+def _recorded(loss: Tensor, events: StepEvents) -> StepFunction | CannotRerun:
     if len(events.forwards) != 1 or len(events.losses) != 1:
-        return ImpureError(ELSEWHERE)
+        return CannotRerun(ELSEWHERE)
     module, args, kwargs, output = events.forwards[0]
     _, function, given, named, result = events.losses[0]
     prediction = given[0] if given else named.get("input")
@@ -225,9 +225,9 @@ def _recorded(loss: Tensor, events: StepEvents) -> StepFunction | ImpureError:
     factor = _factor(loss, result)
     target = given[1] if len(given) > 1 else named.get("target")
     if position is None or factor is None or not isinstance(target, Tensor) or len(given) > 2:
-        return ImpureError(ELSEWHERE)
+        return CannotRerun(ELSEWHERE)
     if has_graph(args) or has_graph((kwargs or {}).values()) or has_graph((target,)):
-        return ImpureError("the model's input was itself computed with gradients")
+        return CannotRerun("the model's input was itself computed with gradients")
     options = {k: v for k, v in named.items() if k not in ("input", "target")}
     return RecordedStep(module, function, position, options, len(args), tuple(kwargs or {}), factor)
 

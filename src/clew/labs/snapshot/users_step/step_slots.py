@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from clew.labs.snapshot.users_step.loss_recipe import LOSS, Recipe
 from clew.labs.snapshot.users_step.program_slice import loaded, stored
-from clew.labs.snapshot.users_step.purity import ImpureError
+from clew.labs.snapshot.users_step.side_effects import CannotRerun
 from clew.measure.nested_tensors import tensors_in
 
 MOST_LEAVES = 4096  # of a container that is taken as data
@@ -60,7 +60,7 @@ class SlotReading:
     def _is_data(self, name: str, value: Any) -> bool:
         if isinstance(value, Tensor):
             if value.grad_fn is not None:
-                raise ImpureError(f"{name} was computed with gradients before the model was called")
+                raise CannotRerun(f"{name} was computed with gradients before the model was called")
             return not self.is_parameter(value)
         if value is None or isinstance(value, (*_PLAIN, np.ndarray)):
             return True

@@ -2,7 +2,7 @@
 
 The source may contain only known operations: arithmetic, torch, numpy and math functions, modules,
 methods of tensors, and the user's own functions for which the same holds. Anything else
-(printing, appending to one of the program's lists) is rejected: `ImpureError`. Attributes of plain objects
+(printing, appending to one of the program's lists) is rejected: `CannotRerun`. Attributes of plain objects
 may be set only if the caller restores them (`puts_back`): a trainer stores its last loss, say.
 """
 
@@ -74,11 +74,11 @@ _EXPRESSIONS = (
 )
 
 
-class ImpureError(Exception):
+class CannotRerun(Exception):  # noqa: N818 - reads as what it is
     """This code can't be run again; the text says why."""
 
 
-class Purity:
+class SideEffectChecker:
     """Checks statements in the scope they would run in."""
 
     def __init__(self, scope: dict[str, Any], depth: int = 0, *, puts_back: bool = False) -> None:
@@ -124,7 +124,7 @@ class Purity:
                 self.expression(item.context_expr)
             self._bodies(node.body)
         elif not isinstance(node, (ast.Pass, ast.Break, ast.Continue, ast.Raise)):
-            raise ImpureError(f"a {type(node).__name__} statement on line {node.lineno}")
+            raise CannotRerun(f"a {type(node).__name__} statement on line {node.lineno}")
 
     def _bodies(self, *bodies: list[ast.stmt]) -> None:
         for body in bodies:
@@ -139,13 +139,13 @@ class Purity:
             self._target(node.value)
         elif isinstance(node, ast.Subscript):
             if not self._is_made(node.value) and not self._keeps_contents(node.value):
-                raise ImpureError(f"line {node.lineno} modifies an existing object")
+                raise CannotRerun(f"line {node.lineno} modifies an existing object")
             self.expression(node.slice)
         elif isinstance(node, ast.Attribute):
             if not self._keeps_attribute(node, changes):
-                raise ImpureError(f"line {node.lineno} sets an attribute")
+                raise CannotRerun(f"line {node.lineno} sets an attribute")
         elif not isinstance(node, ast.Name):
-            raise ImpureError(f"line {node.lineno} sets an attribute")
+            raise CannotRerun(f"line {node.lineno} sets an attribute")
 
     def _keeps_attribute(self, node: ast.Attribute, changes: bool) -> bool:
         """Whether a set attribute can be restored: one of a plain object that is known by name."""
@@ -179,7 +179,7 @@ class Purity:
         ):
             self._arguments(node)
             return
-        raise ImpureError(f"line {node.lineno} has a side effect")
+        raise CannotRerun(f"line {node.lineno} has a side effect")
 
     def _is_made(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id in self._made
@@ -190,9 +190,9 @@ class Purity:
             self._call(node)
             return
         if not isinstance(node, _EXPRESSIONS):
-            raise ImpureError(f"a {type(node).__name__} on line {getattr(node, 'lineno', '?')}")
+            raise CannotRerun(f"a {type(node).__name__} on line {getattr(node, 'lineno', '?')}")
         if isinstance(node, (ast.Name, ast.Attribute)) and _is_consumed(self.resolve(node)):
-            raise ImpureError(f"line {node.lineno} reads from an iterator or loader")
+            raise CannotRerun(f"line {node.lineno} reads from an iterator or loader")
         for child in ast.iter_child_nodes(node):
             self.expression(child)
 
@@ -208,13 +208,13 @@ class Purity:
             if isinstance(node.func, ast.Attribute) and node.func.attr in known:
                 self.expression(node.func.value)
                 return
-            raise ImpureError(f"what line {node.lineno} calls is unknown before it runs")
+            raise CannotRerun(f"what line {node.lineno} calls is unknown before it runs")
         self._object(target, node)
 
     def _object(self, target: Any, node: ast.Call) -> None:
         if isinstance(target, nn.Module):
             if type(target).__name__ in _WRAPPERS:
-                raise ImpureError("a wrapped model communicates with other processes")
+                raise CannotRerun("a wrapped model communicates with other processes")
             self.calls_module |= next(target.parameters(), None) is not None
             return
         if isinstance(target, functools.partial):
@@ -225,23 +225,23 @@ class Purity:
             return
         if isinstance(owner, Tensor):
             if getattr(target, "__name__", "") not in _TENSOR_METHODS:
-                raise ImpureError(f"line {node.lineno} changes a tensor's properties")
+                raise CannotRerun(f"line {node.lineno} changes a tensor's properties")
             return
         if _is_safe(target, owner):
             return
         if isinstance(target, (types.FunctionType, types.MethodType)):
             self._function(target, node)
             return
-        raise ImpureError(f"line {node.lineno} calls {getattr(target, '__name__', target)!r}")
+        raise CannotRerun(f"line {node.lineno} calls {getattr(target, '__name__', target)!r}")
 
     def _function(self, target: Any, node: ast.Call) -> None:
         """One of the user's own functions: all of it must be pure."""
         if self._depth >= DEPTH:
-            raise ImpureError("too deep")
+            raise CannotRerun("too deep")
         function = inspect.unwrap(target.__func__ if isinstance(target, types.MethodType) else target)
         definition = definition_of(function)
         scope = self.scope_of(function, target, definition, node)
-        inner = Purity(scope, self._depth + 1, puts_back=self._puts_back)
+        inner = SideEffectChecker(scope, self._depth + 1, puts_back=self._puts_back)
         inner.owners, inner._set = self.owners, self._set
         inner.statements(definition.body)
         self.calls_module |= inner.calls_module
@@ -338,10 +338,10 @@ def definition_of(function: Any) -> ast.FunctionDef:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError, ValueError) as error:
-        raise ImpureError(f"the source of {function!r} can't be read") from error
+        raise CannotRerun(f"the source of {function!r} can't be read") from error
     definition = tree.body[0] if tree.body else None
     if not isinstance(definition, ast.FunctionDef):
-        raise ImpureError("not a plain function")
+        raise CannotRerun("not a plain function")
     ast.increment_lineno(definition, function.__code__.co_firstlineno - 1)  # as in its file
     return definition
 

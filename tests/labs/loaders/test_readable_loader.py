@@ -1,4 +1,4 @@
-"""Pipelines are read as their loaders read them, and everything is afterwards as it was."""
+"""Samples and batches are those that the loader would deliver, and reading them changes nothing."""
 
 import random
 
@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
 from clew.labs.loaders.dataset_stages import COLLATE, FUNCTION, METHOD, READ, TRANSFORM
-from clew.labs.loaders.pipeline import pipeline_of
+from clew.labs.loaders.readable_loader import readable_loader
 from clew.records.errors import CannotRead
 
 
@@ -61,10 +61,10 @@ class Stream(IterableDataset):
         return iter(torch.arange(10.0))
 
 
-def told(pipeline, index=3):
+def told(readable, index=3):
     calls = []
-    with pipeline.reading(), pipeline.following(calls.append):
-        sample = pipeline.sample(index)
+    with readable.reading(), readable.following(calls.append):
+        sample = readable.sample(index)
     return sample, calls
 
 
@@ -74,10 +74,10 @@ def states():
 
 def test_samples_and_batches_are_those_of_the_loader():
     loader = DataLoader(Rows(Double()), batch_size=4)
-    pipeline = pipeline_of(loader)
-    with pipeline.reading():
-        batches = list(pipeline.batches())
-        sample, label = pipeline.sample(7)
+    readable = readable_loader(loader)
+    with readable.reading():
+        batches = list(readable.batches())
+        sample, label = readable.sample(7)
     for own, theirs in zip(batches, loader, strict=True):
         assert torch.equal(own[0], theirs[0])
         assert torch.equal(own[1], theirs[1])
@@ -89,11 +89,11 @@ def test_reading_leaves_generators_attributes_and_the_dataset_as_they_were():
     dataset = Rows(Jitter())
     loader = DataLoader(dataset, batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(1))
     before, held = states(), [g.get_state().tolist() for g in (dataset.generator, loader.generator)]
-    pipeline = pipeline_of(loader)
-    with pipeline.reading():
-        assert len(list(pipeline.batches())) == 5
-        list(pipeline.indices())
-        list(pipeline.bare_loader())
+    readable = readable_loader(loader)
+    with readable.reading():
+        assert len(list(readable.batches())) == 5
+        list(readable.indices())
+        list(readable.bare_loader())
     assert states() == before
     assert [g.get_state().tolist() for g in (dataset.generator, loader.generator)] == held
     assert dataset.reads == []
@@ -103,12 +103,12 @@ def test_a_dataset_that_can_not_be_copied_is_put_back():
     dataset = Rows()
     dataset.handle = open(__file__)  # noqa: SIM115 - a file can't be copied
     try:
-        pipeline = pipeline_of(DataLoader(dataset))
-        with pipeline.reading():
-            pipeline.sample(1)
+        readable = readable_loader(DataLoader(dataset))
+        with readable.reading():
+            readable.sample(1)
             assert dataset.reads == [1]
         assert dataset.reads == []
-        assert "can't be copied" in pipeline.note
+        assert "can't be copied" in readable.note
     finally:
         dataset.handle.close()
 
@@ -124,17 +124,19 @@ def test_a_stream_that_can_not_be_copied_is_not_read_a_second_time():
 
     dataset = Taken()
     try:
-        pipeline = pipeline_of(DataLoader(dataset))
-        with pipeline.reading(), pytest.raises(CannotRead, match="take samples away"):
-            next(pipeline.samples())
+        readable = readable_loader(DataLoader(dataset))
+        with readable.reading(), pytest.raises(CannotRead, match="take samples away"):
+            next(readable.samples())
         assert list(dataset) == [0, 1, 2, 3, 4]
     finally:
         dataset.lock.close()
 
 
 def test_every_stage_is_told_of_with_its_own_time():
-    pipeline = pipeline_of(DataLoader(Subset(Rows(Compose([Double(), shifted])), range(5, 15)), batch_size=4))
-    (sample, _), calls = told(pipeline)
+    readable = readable_loader(
+        DataLoader(Subset(Rows(Compose([Double(), shifted])), range(5, 15)), batch_size=4)
+    )
+    (sample, _), calls = told(readable)
     names = [(call.stage.name, call.stage.kind, call.depth) for call in calls]
     assert names == [
         ("Rows.load", METHOD, 2),
@@ -150,13 +152,13 @@ def test_every_stage_is_told_of_with_its_own_time():
 
 
 def test_following_ends_without_a_trace():
-    pipeline = pipeline_of(DataLoader(Rows(nn.Sequential(nn.Identity(), nn.Flatten(0)))))
-    before = [stage.name for stage in pipeline.stages]
-    _, calls = told(pipeline)
+    readable = readable_loader(DataLoader(Rows(nn.Sequential(nn.Identity(), nn.Flatten(0)))))
+    before = [stage.name for stage in readable.stages]
+    _, calls = told(readable)
     assert [c.stage.name for c in calls if c.stage.kind == TRANSFORM] == ["Identity", "Flatten"]
-    assert [stage.name for stage in pipeline.stages] == before
+    assert [stage.name for stage in readable.stages] == before
     assert shifted.__name__ == "shifted"
-    assert "load" not in vars(pipeline.parts().dataset)
+    assert "load" not in vars(readable.parts().dataset)
 
 
 def test_stages_pass_for_what_they_stand_in_for():
@@ -165,7 +167,7 @@ def test_stages_pass_for_what_they_stand_in_for():
             assert isinstance(self.transform, Double)
             return super().__getitem__(index)
 
-    (sample, _), calls = told(pipeline_of(DataLoader(Picky(Double()))))
+    (sample, _), calls = told(readable_loader(DataLoader(Picky(Double()))))
     assert "Double" in [call.stage.name for call in calls]
     assert torch.equal(sample, (Rows().rows[3] + 1) * 2)
 
@@ -182,36 +184,36 @@ def test_a_plain_list_of_functions_is_a_chain_of_stages():
                 value = step(value)
             return value
 
-    sample, calls = told(pipeline_of(DataLoader(Chained())))
+    sample, calls = told(readable_loader(DataLoader(Chained())))
     assert [c.stage.name for c in calls if c.stage.kind == TRANSFORM] == ["Double", "shifted"]
     assert torch.equal(sample, Rows().rows[3] * 2 + 1)
 
 
 def test_the_parts_of_a_concatenation_are_stages():
-    pipeline = pipeline_of(DataLoader(ConcatDataset([Rows(), Rows(Double())])))
-    _, calls = told(pipeline, 23)
+    readable = readable_loader(DataLoader(ConcatDataset([Rows(), Rows(Double())])))
+    _, calls = told(readable, 23)
     assert [c.stage.name for c in calls if c.stage.kind == READ] == [
         "Rows.__getitem__",
         "ConcatDataset.__getitem__",
     ]
-    assert pipeline.stages[-1].kind == COLLATE
+    assert readable.stages[-1].kind == COLLATE
 
 
 def test_a_loader_of_our_own_may_have_other_settings():
     loader = DataLoader(Rows(), batch_size=4, num_workers=2, persistent_workers=True, prefetch_factor=3)
-    pipeline = pipeline_of(loader)
-    with pipeline.reading():
-        bare = pipeline.bare_loader()
+    readable = readable_loader(loader)
+    with readable.reading():
+        bare = readable.bare_loader()
         assert (bare.num_workers, bare.persistent_workers, bare.prefetch_factor) == (0, False, None)
         assert len(list(bare)) == 5
     assert (loader.num_workers, loader.persistent_workers, loader.prefetch_factor) == (2, True, 3)
 
 
-def test_datasets_without_a_loader_streams_and_lists_of_batches_are_pipelines():
+def test_datasets_without_a_loader_streams_and_lists_of_batches_can_be_read():
     plain, stream, batches = (
-        pipeline_of(Rows()),
-        pipeline_of(DataLoader(Stream(), batch_size=4)),
-        pipeline_of([torch.ones(2, 3)]),
+        readable_loader(Rows()),
+        readable_loader(DataLoader(Stream(), batch_size=4)),
+        readable_loader([torch.ones(2, 3)]),
     )
     plain.batch_size = 8
     with plain.reading(), stream.reading():
@@ -229,4 +231,4 @@ def test_datasets_without_a_loader_streams_and_lists_of_batches_are_pipelines():
 def test_what_is_no_data_is_refused():
     for wrong in (3, "train", []):
         with pytest.raises(CannotRead):
-            pipeline_of(wrong)
+            readable_loader(wrong)

@@ -1,18 +1,18 @@
-"""One data pipeline: from the dataset through transforms and collate to the batches the model gets.
+"""A loader that can be read without side effects: its samples, its batches and the stages in between.
 
-`find_loaders(watcher, collector)` returns those of a running program, `pipeline_of(loader)` that of a given
-object. All reading goes through a `Pipeline`, inside `reading()`: it restores random generators, attributes,
-output and warnings afterwards, and never touches the user's iterators. Inside it standard output is
-discarded, as a dataset may print.
+`find_loaders(watcher, collector)` returns those of a running program, `readable_loader(loader)` that of a
+given object. All reading goes through a `ReadableLoader`, inside `reading()`: it restores random generators,
+attributes, output and warnings afterwards, and never touches the user's iterators. Inside it standard output
+is discarded, as a dataset may print.
 
-    with pipeline.reading():
-        sample = pipeline.sample(17)              # as the dataset returns it
-        batch = pipeline.batch([17, 3, 4])        # as the loader makes it
-    with pipeline.reading(), pipeline.following(listener):
-        pipeline.sample(17)                       # listener(StageCall) for every stage that it passes
+    with readable.reading():
+        sample = readable.sample(17)              # as the dataset returns it
+        batch = readable.batch([17, 3, 4])        # as the loader makes it
+    with readable.reading(), readable.following(listener):
+        readable.sample(17)                       # listener(StageCall) for every stage that it passes
 
-Measuring and surveying build on this: `speed.speed_measurement.measure(pipeline, …)` and
-`survey.split_survey.survey(pipelines, …)`.
+Measuring and surveying build on this: `speed.speed_measurement.measure(readable, …)` and
+`survey.split_survey.survey(loaders, …)`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LoaderParts(NamedTuple):
 
 
 @dataclass
-class Pipeline:
+class ReadableLoader:
     """One loader of a program, or a substitute for one.
 
     `kind`: MAP (samples by index), ITERABLE (samples in order), BATCHES (a list or an iterable of
@@ -263,8 +263,8 @@ class Pipeline:
         return self._follower.call(DatasetStage(read_name(dataset), READ, dataset), function, *args)
 
 
-def pipeline_of(given: Any, *, role: str = "", names: Sequence[str] = ()) -> Pipeline:
-    """The pipeline of a DataLoader, a dataset, a list of batches or any iterable of them.
+def readable_loader(given: Any, *, role: str = "", names: Sequence[str] = ()) -> ReadableLoader:
+    """From a DataLoader, a dataset, a list of batches or any iterable of them.
 
     From a generator the first few batches are taken and lost to the caller. Raises CannotRead.
     """
@@ -273,13 +273,13 @@ def pipeline_of(given: Any, *, role: str = "", names: Sequence[str] = ()) -> Pip
     named: dict[str, Any] = {"role": role, "names": tuple(names)}
     if isinstance(given, Dataset) or (hasattr(given, "__getitem__") and _is_of_samples(given)):
         kind = ITERABLE if isinstance(given, IterableDataset) else MAP
-        return Pipeline(kind, dataset=given, collate=default_collate, batch_size=BATCH_SIZE, **named)
+        return ReadableLoader(kind, dataset=given, collate=default_collate, batch_size=BATCH_SIZE, **named)
     if not hasattr(given, "__iter__") or isinstance(given, (str, bytes)):
         raise CannotRead(f"expected a DataLoader, a dataset or batches, not {type(given).__name__}")
     taken = [owned(batch) for batch in itertools.islice(iter(given), MOST_TAKEN)]
     if not taken:
         raise CannotRead("it contains no batches")
-    return Pipeline(BATCHES, loader=given, delivered=taken, **named)
+    return ReadableLoader(BATCHES, loader=given, delivered=taken, **named)
 
 
 def _is_of_samples(given: Any) -> bool:
@@ -288,11 +288,11 @@ def _is_of_samples(given: Any) -> bool:
     return not isinstance(given, (list, tuple, dict, str, bytes)) and library not in ("numpy", "torch")
 
 
-def of_loader(loader: DataLoader[Any], *, role: str = "", names: Sequence[str] = ()) -> Pipeline:
-    """The pipeline of a torch DataLoader. A `collate` of None: the dataset creates its own batches."""
+def of_loader(loader: DataLoader[Any], *, role: str = "", names: Sequence[str] = ()) -> ReadableLoader:
+    """From a torch DataLoader. A `collate` of None: the dataset creates its own batches."""
     iterable = isinstance(loader.dataset, IterableDataset)
     collates = loader.batch_sampler is not None or (iterable and loader.batch_size is not None)
-    return Pipeline(
+    return ReadableLoader(
         ITERABLE if iterable else MAP,
         loader=loader,
         dataset=loader.dataset,
