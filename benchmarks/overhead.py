@@ -197,7 +197,7 @@ def table(result: dict[str, Any]) -> str:
         more = peak["with"] - peak["without"]
         memory.append([name, f"{peak['without']:.0f} MiB", f"{peak['with']:.0f} MiB", f"{more:+.0f} MiB"])
     about = f"{result['date']}, {result['cpu']}, torch {result['torch']}, Python {result['python']}."
-    ratios = "Time of a step with ÷ without: median of pairs (95 % bootstrap interval)."
+    ratios = "Time of a step with ÷ without: median of pairs (95% bootstrap interval)."
     ratios += " cpu and wall: a typical step; whole: all that was done for the steps, in CPU time."
     parts = [f"{about} {ratios}", "", *aligned(lines)]
     if result["memory"]:

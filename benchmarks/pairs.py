@@ -45,7 +45,7 @@ class Half:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Median of pair ratios, and the middle 95 % of its bootstrap distribution."""
+    """Median of pair ratios, and the middle 95% of its bootstrap distribution."""
 
     value: float
     low: float

@@ -1,4 +1,4 @@
-"""A tagger predicts hidden tokens: each is hidden with a chance of 3 %, and the loss is their mean.
+"""A tagger predicts hidden tokens: each is hidden with a chance of 3%, and the loss is their mean.
 
 The batches are small, and sooner or later one comes in which nothing was hidden: 0 / 0.
 """

@@ -66,7 +66,7 @@ def test_a_function_is_a_check_named_after_itself() -> None:
 def test_a_decorator_gives_name_needs_and_severity() -> None:
     clew.register(name="too-high", needs=["val.loss"], severity="error")(high_loss)
     assert [n.reason for n in judge(run(11).view()).not_judged if n.check == "too-high"] == [
-        "val.loss was not recorded"
+        "not recorded: val.loss"
     ]
 
 

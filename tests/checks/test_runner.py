@@ -89,7 +89,7 @@ def test_a_question_that_needs_an_experiment_says_so() -> None:
     assert open_one.reason == "needs an experiment: clew check"
     assert open_one.needs_experiment
     (either,) = judge(FakeRun().view(), checks=[AskingOrSeeing()]).not_judged
-    assert either.reason == "loss or an experiment (clew check) was not recorded"
+    assert either.reason == "not recorded: loss or an experiment (clew check)"
 
 
 def test_an_experiment_without_an_answer_is_not_judged_for_its_reason() -> None:

@@ -30,7 +30,7 @@ RUN = RunSummary(
 
 SILENT = (
     NotJudged("vanishing-gradient", "needs 3 weight layers, has 2"),
-    NotJudged("unnormalised-input", "first_input.std was not recorded"),
+    NotJudged("unnormalised-input", "not recorded: first_input.std"),
 )
 
 

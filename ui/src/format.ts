@@ -16,7 +16,7 @@ function minus(text: string): string {
   return text.replace(/-/g, "\u2212");
 }
 
-/** A value in the unit's own words: `1.2 ms`, `34.1 MiB`, `12 %`. */
+/** A value in the unit's own words: `1.2 ms`, `34.1 MiB`, `12%`. */
 export function withUnit(value: number | null | undefined, unit: string | null | undefined = ""): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return digits(value);
   switch (unit) {
@@ -28,7 +28,7 @@ export function withUnit(value: number | null | undefined, unit: string | null |
       return bytes(value);
     case "share":
     case "fraction":
-      return `${digits(value * 100)}\u00a0%`;
+      return `${digits(value * 100)}%`;
     case "":
     case null:
     case undefined:

@@ -20,7 +20,7 @@ test("what is not a number is said by name, and nothing is a dash", () => {
 
 test("every unit has its own words", () => {
   assert.equal(withUnit(0.0123, "s"), "12.3\u00a0ms");
-  assert.equal(withUnit(0.5, "share"), "50\u00a0%");
+  assert.equal(withUnit(0.5, "share"), "50%");
   assert.equal(withUnit(1536, "B"), "1.5\u00a0KiB");
   assert.equal(withUnit(3, "bits"), "3\u00a0bits");
   assert.equal(withUnit(0.1, ""), "0.1");

@@ -138,7 +138,7 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     if elsewhere:
         return [], elsewhere
     if missing:
-        return [], f"{listed([_readable(need) for need in missing])} was not recorded"
+        return [], f"not recorded: {listed([_readable(need) for need in missing])}"
     try:
         with np.errstate(all="ignore"):
             parts = parts_of(run, check.scope)

@@ -62,7 +62,7 @@ FINDING = Finding(
     "class-imbalance",
     "DATA001",
     Severity.WARNING,
-    "class 3 has 91 % of the samples",
+    "class 3 has 91% of the samples",
     "weight the loss",
     site=Site(file="train.py", line=12),
     evidence=(Evidence("1,365 of 1,500 samples are of class 3"),),

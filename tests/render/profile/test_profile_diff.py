@@ -122,7 +122,7 @@ def test_a_real_slowdown_is_seen_through_the_noise() -> None:
 
 @pytest.mark.parametrize(
     ("change", "verdict"),
-    [(0.0105, NOISE), (0.0112, SLOWER)],  # 5 % may be the day, 12 % is not
+    [(0.0105, NOISE), (0.0112, SLOWER)],  # 5% may be the day, 12% is not
 )
 def test_a_tiny_but_steady_difference_is_no_news(change: float, verdict: str) -> None:
     a, b = (ModuleCost("fc", "Linear", 1, t, 0.0, spread=1e-6, steps=50) for t in (0.01, change))

@@ -120,7 +120,7 @@ def test_text_of_the_run_does_not_command_the_terminal():
 
 def test_without_a_knee_larger_sizes_are_asked_for():
     found = BatchSizes(
-        SIZES.rows[:3], None, "the largest one measured (64) is still faster: try larger ones", 16
+        SIZES.rows[:3], None, "the largest one measured (64) is still faster; try larger ones", 16
     )
     assert "no best size: the largest one measured (64) is still faster" in sizes(found, 80)
 

@@ -52,7 +52,7 @@ function Charts({ id, run, list, version }: { id: string; run: RunDetail | undef
         <Choices label="Horizontal axis" value={axis} options={axisChoices(run)} set={(next) => (setParams({ from: "", to: "" }), setX(next))} />
         <label>
           Smoothing
-          <input type="range" min="0" max="100" step="5" value={smooth} onInput={(e) => setSmooth(e.currentTarget.value)} aria-valuetext={`${smooth} %`} />
+          <input type="range" min="0" max="100" step="5" value={smooth} onInput={(e) => setSmooth(e.currentTarget.value)} aria-valuetext={`${smooth}%`} />
         </label>
         <button type="button" aria-pressed={log === "1"} onClick={() => setLog(log === "1" ? "" : "1")} title="Logarithmic vertical axis (l)">
           Log

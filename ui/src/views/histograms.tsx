@@ -135,7 +135,7 @@ function Chart({ data, style }: { data: HistogramAnswer; style: string }) {
             <dt>{shown.log2 ? "|value| near" : "value near"}</dt>
             <dd class="num">{shown.log2 ? `2^${Math.round(over.value)}` : digits(over.value)}</dd>
             <dt>share</dt>
-            <dd class="num">{digits(over.share * 100)} %</dd>
+            <dd class="num">{digits(over.share * 100)}%</dd>
           </dl>
         </Tip>
       )}

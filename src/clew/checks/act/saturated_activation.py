@@ -50,7 +50,7 @@ class SaturatedActivation(Check):
     # Large inputs saturate what squashes them.
     caused_by = ("poor-initialisation", "step-size-faults", "scale-faults")
 
-    # Unit normal input puts 3 % of a tanh's outputs there; networks that learn well stay below half.
+    # Unit normal input puts 3% of a tanh's outputs there; networks that learn well stay below half.
     share: float = 0.6  # of a layer's outputs at the flat ends
     window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad

@@ -7,7 +7,7 @@ weight. It is a warning if the model misses most samples of the other classes, a
 trained on.
 
 ## Why is this bad?
-A model that always predicts the frequent class reaches 95 % or 99 % accuracy and a small loss, and the
+A model that always predicts the frequent class reaches 95% or 99% accuracy and a small loss, and the
 gradient of the rare samples is lost. They are usually the ones that matter.
 
 ## How to fix

@@ -50,7 +50,7 @@ class LabelNoise(Check):
 
     caused_by = ("labels-misaligned", "loader-corrupts-data", "dataset-mutates")
 
-    rate: float = 0.05  # share of wrong labels; well-kept datasets have 1 to 3 %
+    rate: float = 0.05  # share of wrong labels; well-kept datasets have 1 to 3%
     errors: float = 2.0  # standard errors by which the share found must exceed half of that
     clear: float = 0.65  # share of samples with a clear prediction; where classes overlap it is 0.5 to 0.6
     conflicts: int = 5  # samples that occur twice with different labels; fewer are slips

@@ -2,7 +2,7 @@
 
 ## What it detects
 A logged metric with an impossible value for its name: an accuracy (precision, recall, F1, …) below 0 or
-above 100 %, an error below 0, or a loss that only grows, by about the training loss each time: a sum
+above 100%, an error below 0, or a loss that only grows, by about the training loss each time: a sum
 that is never reset.
 
 ## Why is this bad?
@@ -78,7 +78,7 @@ class MetricImplausible(Check):
         bad = (series.values > high * (1 + self.tolerance)) | (series.values < -self.tolerance)
         if bad.any():
             worst = float(series.values[bad][-1])
-            bounds = "be between 0 and 1, or 0 and 100 %" if is_share(name) else "never be below 0"
+            bounds = "be between 0 and 1, or 0 and 100%" if is_share(name) else "never be below 0"
             grows = len(series) > 2 and bool((np.diff(series.values) >= 0).all())
             why = ": it only accumulates" if grows and worst > 0 else ""
             yield self.finding(

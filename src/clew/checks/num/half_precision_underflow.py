@@ -59,7 +59,7 @@ class VanishedGradients:
     """Gradients that the format rounds to zero."""
 
     # Gradients with a normal distribution and a standard deviation of the smallest number itself
-    # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.
+    # come out as zero in 38% of the cases, and none of the others is as large as 2 ** 4 of it.
     zeros: float = 0.38  # share of a gradient's elements that are zero
     coarse: float = 0.8  # share of the other elements that are within `bits` of the smallest number
     bits: int = 4  # above the smallest number; a value with so few bits has one or two significant digits

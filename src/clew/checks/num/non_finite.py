@@ -253,7 +253,7 @@ def _repro(repro: ReproFact) -> str:
         return "the step is saved; replay it with: clew replay"
     if repro.shown is None:
         return f"the step is saved, but was not replayed: {reason}"
-    return f"the step is saved, but a replay does not show the failure: {reason}"
+    return f"the step is saved, but a replay did not reproduce the failure: {reason}"
 
 
 @dataclass(frozen=True)

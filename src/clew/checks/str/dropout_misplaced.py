@@ -46,7 +46,7 @@ class DropoutMisplaced(Check):
     groups = ("layer-faults",)
 
     most: float = 0.9  # probability to drop; papers use 0.1 to 0.5, rarely 0.8 on wide layers
-    shift: float = 2.0  # variance in training over that in evaluation, 1/(1-p); 2: outputs are 30 % too small
+    shift: float = 2.0  # variance in training over that in evaluation, 1/(1-p); 2: outputs are 30% too small
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for root, dropout in dropouts(run):

@@ -97,7 +97,7 @@ class AttemptFact(DocumentFact[Attempt]):
     nothing could be tried), `setting` (as code), `before`, `after` (seconds per step, medians over
     `rounds` measured alternately), `spread_before`, `spread_after` (half of the interquartile range),
     `gain` (share of the time saved; negative: slower), `noise` (uncertainty of the gain), `clear` (larger
-    than the noise and 5 %), `once` (seconds of compiling), `difference` (`{output, loss, gradient,
+    than the noise and 5%), `once` (seconds of compiling), `difference` (`{output, loss, gradient,
     update}`, relative), `same` (no larger than rounding explains; null if not compared), `breaks`:
     `[{reason, file, line, code}]`, `reason` (why it was not tried), `what` (`step` or `evaluation`),
     `rest`.
@@ -110,7 +110,7 @@ class AttemptFact(DocumentFact[Attempt]):
 class BatchSizesFact(DocumentFact[BatchSizes]):
     """By `clew profile --batch-sizes`: `rows`: `[{size, seconds, throughput, spread, rounds, peak (bytes
     of tensors in a step), process, reason (why not measured)}]`, `knee` (smallest size from which each
-    doubling gains less than 10 % beyond noise; null), `why`, `current` (the program's own size), `gain`
+    doubling gains less than 10% beyond noise; null), `why`, `current` (the program's own size), `gain`
     (in samples per second, of the knee over the current size), `reason`, `hint`.
     """
 

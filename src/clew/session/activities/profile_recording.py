@@ -275,9 +275,8 @@ def times_of(data: Any) -> Timed | None:
         "optimizer": column(signals.TIME_OPTIMIZER),
     }
     known = sum(parts.values(), np.zeros(len(steps)))
-    parts["clew"] = np.clip(
-        column(signals.TIME_CLEW), 0.0, np.maximum(whole - known, 0.0)
-    )  # partly an estimate
+    left = np.maximum(whole - known, 0.0)
+    parts["clew"] = np.clip(column(signals.TIME_CLEW), 0.0, left)  # partly an estimate
     parts["rest"] = np.maximum(whole - known - parts["clew"], 0.0)
     return Timed(steps, whole, parts, column(signals.BATCH_SIZE))
 

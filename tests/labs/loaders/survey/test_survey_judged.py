@@ -217,7 +217,7 @@ def test_a_plain_run_is_told_where_the_question_is_asked() -> None:
     for name in ("duplicate-samples", "outlier-samples", "corrupt-samples", "inconsistent-samples"):
         assert ask(find(name), run) == ([], NEEDS_DATA)
     found, reason = ask(find("class-imbalance"), run)
-    assert (found, reason) == ([], "label.classes was not recorded")
+    assert (found, reason) == ([], "not recorded: label.classes")
 
 
 def test_copies_that_could_not_be_judged_are_not_passed_for_none() -> None:

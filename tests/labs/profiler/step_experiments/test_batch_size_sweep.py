@@ -79,7 +79,7 @@ def test_a_dip_before_a_rise_is_no_knee():
 
 
 def test_sizes_that_are_no_doublings_are_judged_by_what_a_doubling_would_give():
-    """From 8 to 128 are four doublings: 30 % in all is 7 % each."""
+    """From 8 to 128 are four doublings: 30% in all is 7% each."""
     assert find_knee(rows({8: 100.0, 128: 130.0}))[0] == 8
     assert find_knee(rows({8: 100.0, 16: 130.0}))[0] is None
 
@@ -106,7 +106,7 @@ def test_what_larger_batches_need_is_foreseen_from_the_two_before():
 
 
 def test_costs_of_a_call_and_of_a_sample_make_the_knee(light: None):
-    """16 s for the call, 1 s a sample: doubling gains 10 % up to batches of about 64."""
+    """16 s for the call, 1 s a sample: doubling gains 10% up to batches of about 64."""
     clock = Ticks()
     model = nn.Sequential(Costly(clock, 16.0, 1.0), nn.Linear(4, 2))
     subject = classifier(model, (torch.randn(8, 4), torch.randint(2, (8,))))

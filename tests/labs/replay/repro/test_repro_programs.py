@@ -191,7 +191,7 @@ def test_nothing_passes_where_the_code_of_the_loss_could_not_be_saved(
     assert "not reproduced" in tested.stdout
     interpret(["why", "--dir", str(tmp_path / "runs"), "--json"])
     told = capsys.readouterr().out
-    assert "a replay does not show the failure: the code of the loss is not in it" in told
+    assert "a replay did not reproduce the failure: the code of the loss is not in it" in told
 
 
 LOCAL = (

@@ -236,7 +236,7 @@ def find_knee(rows: Sequence[SizeRow]) -> tuple[int | None, str]:
             more = best.throughput / row.throughput - 1.0
             return row.size, _beyond(more, best.size)
     last = known[-1]
-    return None, f"the largest one measured ({last.size}) is still faster: try larger ones"
+    return None, f"the largest one measured ({last.size}) is still faster; try larger ones"
 
 
 def _beyond(more: float, size: int) -> str:
