@@ -140,7 +140,7 @@ def test_an_observer_leaves_when_it_has_finished_and_others_stay(tmp_path):
 
         loss = forward
 
-        def backward(self, loss):
+        def backward(self, loss, where):
             self.losses += 1
 
     model, optimizer = parts()

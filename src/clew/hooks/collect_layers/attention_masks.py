@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor
 
-from clew.hooks.entry.user_line import user_line
+from clew.hooks.entry.user_line import Line, user_line
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
 from clew.records.signal_types import names
@@ -34,7 +34,6 @@ MASK_SIGNALS = names(
 HIDES = -1e3  # filling a score with a value this low removes the element from a softmax
 LEAST = 3  # positions: a smaller triangle shows nothing
 
-Line = tuple[str | None, int | None]
 Tell = Callable[[str, Tensor, Line], None]  # the function's name, the numbers of MASK_SIGNALS, the line
 
 

@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.hooks.entry.sink import Sink
-from clew.hooks.entry.user_line import called_by_us, user_line
+from clew.hooks.entry.user_line import Line, called_by_us, user_line
 from clew.measure.readable_tensors import shape_of
 from clew.records.facts.loss_facts import LossCutFact
 from clew.records.facts.model_facts import CutRow, GraphFact, NormRow, UnregisteredRow
@@ -114,15 +114,15 @@ class GraphBook:
 
     # -- backward --
 
-    def backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
+    def backward(self, loss: Tensor, roots: list[Root], where: Line, step: int) -> None:
         """`backward()` is about to run on this loss, after forwards of these root modules."""
         wanted, self._backwards = self.is_wanted, self._backwards + 1
         self.is_wanted = self._backwards < FIRST_WALKS or self._backwards % LATER == 0
         self.wants_input_gradients = None
         if loss.grad_fn is None:
-            self._loss_without_graph(loss, roots, step)
+            self._loss_without_graph(loss, roots, where, step)
         elif wanted:
-            self._note_last_op(loss.grad_fn.name(), step)
+            self._note_last_op(loss.grad_fn.name(), where, step)
         leaves = leaves_of(loss) if wanted else None
         if leaves is None:
             return
@@ -134,9 +134,9 @@ class GraphBook:
             if isinstance(leaf, nn.Parameter) and self._belongs_nowhere(leaf):
                 self._bare[id(leaf)] = weakref.ref(leaf)
 
-    def _note_last_op(self, op: str, step: int) -> None:
+    def _note_last_op(self, op: str, where: Line, step: int) -> None:
         """The last operation that computed the loss: a division shows here."""
-        file, line = user_line()
+        file, line = where
         if (op, file, line) not in self._ops and len(self._ops) < 50:
             self._ops.add((op, file, line))
             BackwardFact(op, file, line).write(self._sink, step)
@@ -145,8 +145,8 @@ class GraphBook:
         name = self._models.name_of(parameter)
         return name is None or name.root is None
 
-    def _loss_without_graph(self, loss: Tensor, roots: list[Root], step: int) -> None:
-        file, line = user_line()
+    def _loss_without_graph(self, loss: Tensor, roots: list[Root], where: Line, step: int) -> None:
+        file, line = where
         top = roots[-1].module() if roots else None
         fact = LossCutFact(
             requires_grad=loss.requires_grad,

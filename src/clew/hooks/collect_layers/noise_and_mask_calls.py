@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.collect_layers.attention_masks import MASK_NAMES, MASK_SIGNALS, Line, Masks
+from clew.hooks.collect_layers.attention_masks import MASK_NAMES, MASK_SIGNALS, Masks
 from clew.hooks.collect_layers.step_rows import Pending
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.sink import Sink
-from clew.hooks.entry.user_line import user_line
+from clew.hooks.entry.user_line import Line, user_line
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values
 from clew.records import signals

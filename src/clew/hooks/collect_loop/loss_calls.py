@@ -16,7 +16,7 @@ from clew.hooks.collect_loop.batch_stats import Batches
 from clew.hooks.collect_loop.loss_terms import Terms
 from clew.hooks.collect_loop.model_outputs import Outputs
 from clew.hooks.entry.sink import Sink, SiteTables
-from clew.hooks.entry.user_line import user_line
+from clew.hooks.entry.user_line import Line, user_line
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
@@ -49,6 +49,7 @@ LOSSES = (
 )
 ELEMENTWISE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}  # these broadcast silently
 INPUT_NAMES = (*signals.LOSS_INPUT.names, signals.LOSS_INPUT_SIMPLEX.name)
+SIMPLEX = INPUT_NAMES.index(signals.LOSS_INPUT_SIMPLEX.name)
 MOST_FACTS = 20  # per loss call: ragged batches change the shape every time
 WALKED = 200  # autograd nodes between loss and model that are searched for a broadcast
 WALKS = 8  # sampled steps in which that is done: the kinds of shapes in a program don't change
@@ -74,7 +75,7 @@ class Losses:
         self.failures = LossFailures(sink, step)
 
     def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, sampled: bool) -> None:
-        """A loss function returned; on light steps only the first few calls are read."""
+        """A loss function returned in training; read on sampled steps only."""
         if not sampled:
             return
         given = self._bind(kind, function, args, kwargs)
@@ -122,14 +123,13 @@ class Losses:
         self.outputs.discard()
         self.terms.discard()
 
-    def find_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
+    def find_broadcast(self, loss: Tensor, outputs: list[Any], where: Line) -> None:
         """Find (N, 1) against (N,) in a hand-written loss, in the graph below the loss."""
         if self._walks >= WALKS or loss.grad_fn is None:
             return
         self._walks += 1
         for name, shape, result in hand_broadcasts(loss.grad_fn, outputs):
-            file, line = user_line()
-            self._broadcast(name, file, line, shape, other_side(shape), result)
+            self._broadcast(name, where, shape, other_side(shape), result)
 
     def _bind(self, kind: str, function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         signature = self._signatures.get(kind)
@@ -167,22 +167,22 @@ class Losses:
         fact.write(self._sink, self._step())
         if kind in ELEMENTWISE and shape is not None and grows(given_shape, tuple(shape)):
             result = torch.broadcast_shapes(given_shape, tuple(shape))
-            self._broadcast(kind, site.file, site.line, given_shape, tuple(shape), tuple(result))
+            self._broadcast(kind, (site.file, site.line), given_shape, tuple(shape), tuple(result))
 
-    def _broadcast(self, kind: str, file: Any, line: Any, shape: Any, target: Any, result: Any) -> None:
-        key = (kind, file, line)
+    def _broadcast(self, kind: str, where: Line, shape: Any, target: Any, result: Any) -> None:
+        key = (kind, *where)
         if key in self._broadcasts:
             return
         self._broadcasts.add(key)
         other = None if target is None else tuple(target)
-        fact = BroadcastFact(kind, file, line, tuple(shape), other, tuple(result))
+        fact = BroadcastFact(kind, *where, tuple(shape), other, tuple(result))
         fact.write(self._sink, self._step())
 
     def _measure(self, site: Site, prediction: Tensor, kind: str) -> None:
         row = np.full(len(INPUT_NAMES), np.nan)
         self._late.stats(prediction.detach(), row)
         if kind in ("cross_entropy", "nll_loss"):
-            self._late.number(simplex_share(prediction), partial(row.__setitem__, 7))
+            self._late.number(simplex_share(prediction), partial(row.__setitem__, SIMPLEX))
         self._pending.put(INPUT_NAMES, site, row)
 
 

@@ -23,6 +23,8 @@ _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 _COMMANDS = ("clew", "clew.exe", "clew-script.py")
 
+Line = tuple[str | None, int | None]  # file and number
+
 USER, LIBRARY, HIDDEN = 2, 1, 0
 _kinds: dict[str, int] = {}
 
@@ -54,7 +56,7 @@ def _classify(filename: str) -> int:
     return HIDDEN if path.startswith(_STDLIB) else USER
 
 
-def user_line() -> tuple[str | None, int | None]:
+def user_line() -> Line:
     """File and line of the innermost user frame.
 
     Can be called from any depth: Clew's own frames are skipped by their file, so callers need not count them.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite, rates_of
-from clew.hooks.entry.user_line import user_line
+from clew.hooks.entry.user_line import Line, user_line
 from clew.hooks.steps.forward_calls import being_transformed
 from clew.hooks.steps.grad_scaler import fused_scale
 from clew.hooks.steps.optimizer_steps import Update
@@ -183,15 +183,16 @@ class FullRecorder(Recorder):
             watcher.structure.settle(watcher.clock.step)
         loss = first_tensor(tensors)
         if loss is not None:
+            where = user_line()  # one line for all that is recorded of this call: checks join facts by it
             if everything:
-                watcher.loop.call(watcher.loop.before_backward, loss, awaited, watcher.clock.step)
+                watcher.loop.call(watcher.loop.before_backward, loss, awaited, where, watcher.clock.step)
             if everything and watcher.forwards.heads:
-                watcher.losses.find_broadcast(loss, watcher.forwards.heads)
+                watcher.losses.find_broadcast(loss, watcher.forwards.heads, where)
             if everything and not watcher.models.compile_used:
                 watcher.losses.terms.before_backward(loss)
             for observer in watcher.observers:
-                observer.backward(loss)
-            self._record_loss(loss)
+                observer.backward(loss, where)
+            self._record_loss(loss, where)
         watcher.forwards.heads = []
 
     def _after_backward(self) -> None:
@@ -209,17 +210,16 @@ class FullRecorder(Recorder):
                 called()
             self._end_step()
 
-    def _record_loss(self, loss: Tensor) -> None:
+    def _record_loss(self, loss: Tensor, where: Line) -> None:
         watcher = self._watcher
         loss = watcher.before_scaling(loss)
         watcher.scaled_loss = None
         if loss.numel() != 1:
             return
-        where = user_line()
         table = watcher.loss_table(where)
         watcher.clock.defer(loss.detach(), lambda step, value: self._write_loss(table, where, step, value))
 
-    def _write_loss(self, table: int, where: tuple[str | None, int | None], step: int, value: float) -> None:
+    def _write_loss(self, table: int, where: Line, step: int, value: float) -> None:
         self._watcher.sink.row(table, step, (value,))
         self._watcher.holding.backward(value, where)
         if not is_finite(value):

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from clew.hooks.entry.user_line import user_line
+from clew.hooks.entry.user_line import Line, user_line
 from clew.hooks.steps.replay_inputs import Holding
 from clew.measure.readable_tensors import readable
 
@@ -21,7 +21,6 @@ EXHAUSTED = 1.0
 MOST_IN_A_ROW = 20  # a millionth of the initial scale, whatever that was
 MOST_AT_THE_END = 8  # for a run that made no update at all: a 256th of the initial scale
 
-Line = tuple[str | None, int | None]
 Collapse = Callable[[Optimizer, Line, dict[str, Any]], None]
 
 

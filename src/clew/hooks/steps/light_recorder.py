@@ -21,7 +21,7 @@ from torch import is_grad_enabled as grad_enabled
 from torch.optim import Optimizer
 
 from clew.hooks.entry.patches import INVISIBLE
-from clew.hooks.entry.user_line import USER, kind_of, user_line
+from clew.hooks.entry.user_line import USER, Line, kind_of, user_line
 from clew.hooks.steps.forward_calls import tracing, transforming
 from clew.hooks.steps.light_rows import BACKWARD, DATA, FORWARD, OTHER, STEP, work_out, write_rows
 from clew.hooks.steps.native_steps import METHODS, NativeSteps
@@ -44,7 +44,6 @@ MOST_EVENTS = 4_096  # most events that wait, however fast the steps are
 WORTH = 16  # after so many steps in a row that the library noted, an interruption is probably short,
 AGAIN = 0.02  # and the library may note again after so many seconds
 
-Line = tuple[str | None, int | None]
 
 _METHOD = Tensor.backward.__code__
 _OURS = (INVISIBLE, sys._getframe().f_code.co_filename)  # files of the frames between the caller and here

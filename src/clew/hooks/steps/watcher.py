@@ -32,6 +32,7 @@ from clew.hooks.collect_loop.schedulers import Schedulers
 from clew.hooks.collect_loop.seen_samples import Feeding
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.user_line import Line
 from clew.hooks.steps.forward_calls import Forwards, Modes
 from clew.hooks.steps.grad_scaler import Scaling
 from clew.hooks.steps.nonfinite_alarm import Alarms
@@ -201,13 +202,13 @@ class LoopCollectors:
         if self.graph.is_wanted:
             self.graph.entered(root, stack[-1], stack[-2] if len(stack) > 1 else None, args)
 
-    def before_backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
+    def before_backward(self, loss: Tensor, roots: list[Root], where: Line, step: int) -> None:
         """Called on sampled steps."""
         for root in roots:
             self.ties.find_copies(root, step)
         self.optimizer_use.trained([root.index for root in roots])
         self.gradients.find_cleared()
-        self.graph.backward(loss, roots, step)
+        self.graph.backward(loss, roots, where, step)
 
     def after_backward(self, batch: Any) -> None:
         """Called on sampled steps; `batch` holds the arguments of the last root module that ran."""

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches
-from clew.hooks.entry.user_line import line_of_creation, names_in_callers
+from clew.hooks.entry.user_line import Line, line_of_creation, names_in_callers
 from clew.hooks.seams.loader_seam import Indices
 from clew.labs.loaders.readable_loader import EVAL, MODEL, TRAIN, ReadableLoader, of_loader
 from clew.labs.snapshot.dataset_copy import owned
@@ -118,7 +118,7 @@ class Collector:
         if isinstance(target, Tensor) and not self._targets:
             self._targets = [target]
 
-    def backward(self, loss: Tensor) -> None:
+    def backward(self, loss: Tensor, where: Line) -> None:
         """A batch has been used."""
         if self.finished:
             return

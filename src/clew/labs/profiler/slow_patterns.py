@@ -243,7 +243,7 @@ class GraphsInEvaluation:
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                self.backward(None)
+                self.backward()
                 return original(*args, **kwargs)
 
             return wrapper
@@ -257,7 +257,7 @@ class GraphsInEvaluation:
         elif root.index not in self._open and root.trains_in_train_mode and _has_graph(output):
             self._open[root.index] = GraphSection(*user_line(), perf_counter())
 
-    def backward(self, loss: Tensor | None) -> None:
+    def backward(self, *_: Any) -> None:
         """Anything evaluated since the last forward in training mode may be for this backward."""
         for section in self._open.values():
             section.wanted = True

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clew.hooks.entry.user_line import Line
 from clew.labs.snapshot.inplace_writes import memory_key, overwrites
 from clew.labs.snapshot.nonfinite_values import can_be_bad, dense, has_nan, is_bad, result_kind
 from clew.labs.snapshot.op_recorder import (
@@ -27,7 +28,7 @@ from clew.labs.snapshot.op_recorder import (
     node_name,
     op_name,
 )
-from clew.labs.snapshot.users_step.replay_lines import Line, called_by_clew, line_now
+from clew.labs.snapshot.users_step.replay_lines import called_by_clew, line_now
 from clew.measure.nested_tensors import tensors_in
 
 MADE, CONSTANT, BATCH, PARAMETER = "made", "constant", "batch", "parameter"

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from clew.hooks.entry.user_line import Line
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
 from clew.labs.experiments.tools.gradcheck import (
@@ -32,7 +33,7 @@ from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime, first_line
 from clew.labs.snapshot.users_step.model_calls import few_samples
-from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line
+from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
 from clew.measure.rng import keep_rng
 from clew.records.facts.experiment_facts import CodePlace
 from clew.records.facts.network_experiment_facts import (

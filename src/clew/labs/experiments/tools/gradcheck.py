@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from clew.labs.snapshot.users_step.replay_lines import Line
+from clew.hooks.entry.user_line import Line
 from clew.measure.nested_tensors import tensors_in
 from clew.records.facts.network_experiment_facts import DerivativeComparison
 

@@ -6,10 +6,8 @@ import linecache
 import sys
 from types import CodeType, FrameType
 
-from clew.hooks.entry.user_line import HIDDEN, LIBRARY, USER, kind_of
+from clew.hooks.entry.user_line import HIDDEN, LIBRARY, USER, Line, kind_of
 from clew.records.version import DEMO, PACKAGE
-
-Line = tuple[str | None, int | None]
 
 BOUNDARIES: set[CodeType] = set()  # frames below these are not part of the replay
 

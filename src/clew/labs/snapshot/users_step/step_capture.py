@@ -18,14 +18,13 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_structure
 
 from clew.hooks.collect_layers.trained_models import Root, unwrap
-from clew.hooks.entry.user_line import user_line
+from clew.hooks.entry.user_line import Line
 from clew.hooks.steps.step_machine import distributed
 from clew.labs.snapshot.snapshot import Autocast
 from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.step_snapshot import TrainingState
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import failure
-from clew.labs.snapshot.users_step.replay_lines import Line
 from clew.labs.snapshot.users_step.side_effects import CannotRerun
 from clew.labs.snapshot.users_step.step_function import (
     StepEvents,
@@ -106,11 +105,10 @@ class Capture:
             self._events.losses.append((kind, function, args, kwargs, result))
             self._keep_frame()
 
-    def backward(self, loss: Tensor) -> None:
+    def backward(self, loss: Tensor, where: Line) -> None:
         """`backward()` is about to run: the step still exists."""
         if self.finished or not loss.requires_grad:  # else backward() will fail
             return
-        where = user_line()
         if self._initial is None:
             self._begin(loss, where)
         else:
