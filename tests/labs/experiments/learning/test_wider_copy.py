@@ -30,7 +30,7 @@ def narrow(width: int) -> Subject:
 def test_a_bottleneck_of_one_unit_is_a_warning_and_a_wide_network_none() -> None:
     (found,) = judged(Check(), tried(WiderCopy(), narrow(1)))
     assert found.severity is Severity.WARNING
-    assert "narrowest has 1 units" in found.fix
+    assert "narrowest has 1 unit" in found.fix
     assert judged(Check(), tried(WiderCopy(), narrow(32))) == []
 
 
