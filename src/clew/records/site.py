@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+Line = tuple[str | None, int | None]  # file and number of a line of source
+
 
 @dataclass(frozen=True)
 class Site:

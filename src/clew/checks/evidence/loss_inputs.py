@@ -9,13 +9,13 @@ from clew.checks.series import Series
 from clew.records import signals
 from clew.records.facts.loss_facts import OutputFact
 from clew.records.signal_types import Signal
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 CLASSES = ("cross_entropy", "nll_loss")
 BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 REGRESSION = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
-Place = tuple[str | None, int | None]
+Place = Line
 
 
 def outputs(run: RunView, kinds: tuple[str, ...]) -> Iterator[tuple[Site, OutputFact]]:

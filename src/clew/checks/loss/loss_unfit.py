@@ -36,7 +36,7 @@ from clew.checks.wording import shaped, too_few
 from clew.records import signals
 from clew.records.facts.loss_facts import LossFact, LossFailedFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 PRETRAINED = (1000, 21841, 21843)  # outputs of ImageNet models
 
@@ -240,7 +240,7 @@ def _range(run: RunView, site: Site) -> tuple[float, float]:
     return (low.min, high.max) if low is not None and high is not None else (math.nan, math.nan)
 
 
-def _integer_targets(run: RunView) -> set[tuple[str | None, int | None]]:
+def _integer_targets(run: RunView) -> set[Line]:
     return {(c.file, c.line) for c in run.known(LossFact) if (c.target_dtype or "").startswith("int")}
 
 

@@ -32,7 +32,7 @@ from clew.checks.wording import shaped
 from clew.records import signals
 from clew.records.facts.loss_facts import BroadcastFact, LossFact, Shape
 from clew.records.finding import Evidence, Finding, Severity
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 HAND_WRITTEN = {"sub", "rsub", "add", "mul", "div", "pow"}
 
@@ -48,7 +48,7 @@ class SilentBroadcast(Check):
     from_the_start = True
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        seen: set[tuple[str | None, int | None]] = set()
+        seen: set[Line] = set()
         for case in run.known(BroadcastFact):
             if (case.file, case.line) not in seen and _mistaken(case):
                 seen.add((case.file, case.line))

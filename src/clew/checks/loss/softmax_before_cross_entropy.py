@@ -36,7 +36,7 @@ from clew.checks.wording import too_few
 from clew.records import signals
 from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class SoftmaxBeforeCrossEntropy(Check):
         return too_few(max(counts, default=0), self.samples, "sampled batches") if calls else None
 
 
-def _calls(run: RunView) -> dict[tuple[str | None, int | None], LossFact]:
+def _calls(run: RunView) -> dict[Line, LossFact]:
     """Calls of cross_entropy by their place, where there is more than one class."""
     calls = run.known(LossFact)
     return {(c.file, c.line): c for c in calls if c.kind == "cross_entropy" and c.classes != 1}

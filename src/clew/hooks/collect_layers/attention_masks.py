@@ -12,10 +12,11 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor
 
-from clew.hooks.entry.user_line import Line, user_line
+from clew.hooks.entry.user_line import user_line
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
 from clew.records.signal_types import names
+from clew.records.site import Line
 
 MASK_NAMES = {
     "embedding",

@@ -18,6 +18,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from clew.records.facts.model_facts import DropoutRow, LayerPair, RemovedBias, SquashingRow, StructureFact
+from clew.records.site import Line
 
 NEAR = 8  # most nodes between a layer and the function that its output goes into
 AFFINE = (nn.Linear, _ConvNd)
@@ -74,13 +75,13 @@ class LayerFlow:
         if role == "dropout":
             self._note_dropout(path, float(getattr(module, "p", 0.0)), True, (None, None))
 
-    def dropped(self, node: Any, path: str, p: float, place: tuple[str | None, int | None]) -> None:
+    def dropped(self, node: Any, path: str, p: float, place: Line) -> None:
         """`F.dropout` was called in the forward of the module at `path`, on the line at `place`."""
         name = f"{path}.dropout" if path else "dropout"
         self.made[node] = LayerOutput("dropout", name)
         self._note_dropout(name, p, False, place)
 
-    def _note_dropout(self, path: str, p: float, module: bool, place: tuple[str | None, int | None]) -> None:
+    def _note_dropout(self, path: str, p: float, module: bool, place: Line) -> None:
         self.dropouts.setdefault(path, DropoutRow(path, p, module, file=place[0], line=place[1]))
 
     def _into_affine(self, module: nn.Module, path: str, node: Any) -> None:

@@ -16,11 +16,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.hooks.entry.sink import Sink
-from clew.hooks.entry.user_line import Line, called_by_us, user_line
+from clew.hooks.entry.user_line import called_by_us, user_line
 from clew.measure.readable_tensors import shape_of
 from clew.records.facts.loss_facts import LossCutFact
 from clew.records.facts.model_facts import CutRow, GraphFact, NormRow, UnregisteredRow
 from clew.records.facts.step_facts import BackwardFact
+from clew.records.site import Line
 
 FIRST_WALKS = 8  # graphs walked in a row
 LATER = 16  # after those, one graph per this many sampled backwards

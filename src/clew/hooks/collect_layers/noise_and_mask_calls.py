@@ -13,18 +13,18 @@ from clew.hooks.collect_layers.attention_masks import MASK_NAMES, MASK_SIGNALS, 
 from clew.hooks.collect_layers.step_rows import Pending
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.sink import Sink
-from clew.hooks.entry.user_line import Line, user_line
+from clew.hooks.entry.user_line import user_line
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 DRAWN = {"randn_like", "randn", "normal", "normal_"}
 MOVED = {"to", "cuda", "cpu", "type_as", "float", "double", "half"}
 TIMES = {"mul", "mul_", "multiply", "__mul__", "__rmul__"}
 PLUS = {"add", "add_", "__add__", "__radd__"}
 NOISE_NAMES = DRAWN | MOVED | TIMES | PLUS | {"addcmul"}
-Tell = Callable[[Tensor, tuple[str | None, int | None]], None]  # a scale, and the line that used it
+Tell = Callable[[Tensor, Line], None]  # a scale, and the line that used it
 
 
 class Noise:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import name_in_caller
 from clew.records.facts.model_facts import LayerRow, ModelFact, WeightRow
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 _WRAPPERS = {"DistributedDataParallel", "DataParallel", "OptimizedModule", "FullyShardedDataParallel"}
 _WRAPPER_ATTRIBUTES = ("_orig_mod", "module", "_fsdp_wrapped_module")
@@ -150,7 +150,7 @@ class ModelBook:
         """Remember where in the user's source a module or optimizer was created."""
         self.made_at[id(instance)] = (weakref.ref(instance), file, line)
 
-    def where_made(self, instance: Any) -> tuple[str | None, int | None]:
+    def where_made(self, instance: Any) -> Line:
         known = self.made_at.get(id(instance))
         return (known[1], known[2]) if known is not None and known[0]() is instance else (None, None)
 

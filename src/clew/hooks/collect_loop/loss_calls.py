@@ -16,12 +16,12 @@ from clew.hooks.collect_loop.batch_stats import Batches
 from clew.hooks.collect_loop.loss_terms import Terms
 from clew.hooks.collect_loop.model_outputs import Outputs
 from clew.hooks.entry.sink import Sink, SiteTables
-from clew.hooks.entry.user_line import Line, user_line
+from clew.hooks.entry.user_line import user_line
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
 from clew.records.facts.loss_facts import BroadcastFact, LossFact, LossFailedFact
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 MOST = 5  # failures reported: a program may catch them and go on
 
@@ -64,7 +64,7 @@ class Losses:
         self._batches = batches
         self._step = step
         self._signatures: dict[str, inspect.Signature] = {}
-        self._facts: dict[tuple[str | None, int | None], set[Any]] = {}
+        self._facts: dict[Line, set[Any]] = {}
         self._pending = Pending(sink, late)
         self._broadcasts: set[Any] = set()
         self._walks = 0
@@ -74,16 +74,13 @@ class Losses:
         self.terms = Terms(sink, late)
         self.failures = LossFailures(sink, step)
 
-    def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, sampled: bool) -> None:
-        """A loss function returned in training; read on sampled steps only."""
-        if not sampled:
-            return
+    def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, where: Line) -> None:
+        """A loss function returned, in training and on a sampled step."""
         given = self._bind(kind, function, args, kwargs)
         prediction, target = given.get("input"), given.get("target")
         if not isinstance(prediction, Tensor):
             return
-        file, line = user_line()
-        site = Site(op=kind, file=file, line=line, phase="train")
+        site = Site(op=kind, file=where[0], line=where[1], phase="train")
         self._fact(site, kind, prediction, target, given)
         if has_values(prediction):
             self._measure(site, prediction, kind)
@@ -96,11 +93,10 @@ class Losses:
         """A loss function raised: the script is likely to end here."""
         self.failures.failed(kind, self._bind(kind, function, args, kwargs), error)
 
-    def evaluated(self, kind: str, result: Any) -> float:
+    def evaluated(self, kind: str, result: Any, where: Line) -> float:
         """A loss outside training; the section's mean is written at the next step. Returns the loss, or 0."""
         if isinstance(result, Tensor) and result.is_cpu and has_values(result) and result.numel() == 1:
-            file, line = user_line()
-            site = Site(op=kind, file=file, line=line, phase="eval")
+            site = Site(op=kind, file=where[0], line=where[1], phase="eval")
             total = self._eval.setdefault(site, [0.0, 0.0])
             value = float(result.detach())
             total[0] += value

@@ -40,7 +40,7 @@ from clew.records import signals
 from clew.records.facts.loss_facts import LabelsFact
 from clew.records.facts.step_facts import FedFact
 from clew.records.signal_types import names
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 SAMPLE_SIGNALS = names(
     signals.SAMPLE_COUNT,
@@ -207,14 +207,13 @@ class Feeding:
             return 0.0
         return float(base.shape[0])
 
-    def _labelled(self, kind: str, args: Any, kwargs: Any) -> None:
+    def _labelled(self, kind: str, args: Any, kwargs: Any, where: Line) -> None:
         """A loss was called on a sampled step: its targets, and the labels among them."""
         prediction = args[0] if args else kwargs.get("input")
         target = args[1] if len(args) > 1 else kwargs.get("target")
         if not isinstance(target, Tensor) or not is_readable(target):
             return
-        file, line = user_line()
-        site = Site(op=kind, file=file, line=line, phase="train")
+        site = Site(op=kind, file=where[0], line=where[1], phase="train")
         given = self._came_from_loader(target)
         labels = labels_of(target) if kind in CLASSIFYING else None
         self._targets.append((site, [given, 1.0], None))

@@ -13,6 +13,7 @@ import sysconfig
 from types import FrameType, TracebackType
 
 from clew.hooks.entry.patches import INVISIBLE
+from clew.records.site import Line
 from clew.records.version import DEMO, PACKAGE
 
 _STDLIB = tuple(
@@ -22,8 +23,6 @@ _STDLIB = tuple(
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 _COMMANDS = ("clew", "clew.exe", "clew-script.py")
-
-Line = tuple[str | None, int | None]  # file and number
 
 USER, LIBRARY, HIDDEN = 2, 1, 0
 _kinds: dict[str, int] = {}
@@ -88,9 +87,9 @@ def called_by_us(function: str) -> bool:
     return caller is not None and caller.f_code.co_filename.startswith(PACKAGE)
 
 
-def user_frame(traceback: TracebackType | None) -> tuple[str | None, int | None]:
+def user_frame(traceback: TracebackType | None) -> Line:
     """File and line of the innermost user frame that an exception passed through."""
-    found: tuple[str | None, int | None] = (None, None)
+    found: Line = (None, None)
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if kind_of(code.co_filename) == USER:
@@ -99,7 +98,7 @@ def user_frame(traceback: TracebackType | None) -> tuple[str | None, int | None]
     return found
 
 
-def line_of_creation(instance: object) -> tuple[str | None, int | None]:
+def line_of_creation(instance: object) -> Line:
     """Where `instance`, whose `__init__` is running, is being created: outside its own `__init__` chain."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

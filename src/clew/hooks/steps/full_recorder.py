@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite, rates_of
-from clew.hooks.entry.user_line import Line, user_line
+from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.forward_calls import being_transformed
 from clew.hooks.steps.grad_scaler import fused_scale
 from clew.hooks.steps.optimizer_steps import Update
 from clew.hooks.steps.recorder import Recorder
 from clew.measure.nested_tensors import first_tensor
 from clew.measure.stats import TEAM
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 if TYPE_CHECKING:
     from clew.hooks.steps.step_machine import StepMachine
@@ -127,19 +127,21 @@ class FullRecorder(Recorder):
     def _loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         if being_transformed():
             return  # the arguments stand for something else
-        watcher, everything = self._watcher, self._machine.sampling_all
+        watcher = self._watcher
         if torch.is_grad_enabled():
             for observer in watcher.observers:
                 observer.loss(kind, function, args, kwargs, result)
-            watcher.losses.called(kind, function, args, kwargs, result, everything)
             if watcher.structure.waiting:
                 watcher.structure.into_loss(args[0] if args else kwargs.get("input"))
-            if everything:
-                watcher.feeding.labelled(kind, args, kwargs)
+            if self._machine.sampling_all:
+                where = user_line()  # one line for all that is recorded of this call: checks join by it
+                watcher.losses.called(kind, function, args, kwargs, result, where)
+                watcher.feeding.labelled(kind, args, kwargs, where)
         else:
-            value = watcher.losses.evaluated(kind, result)
+            where = user_line()
+            value = watcher.losses.evaluated(kind, result, where)
             if not is_finite(value):
-                watcher.alarms.evaluated(value, args, kwargs)
+                watcher.alarms.evaluated(value, args, kwargs, where)
             watcher.feeding.eval_loss(kind, args, kwargs)
 
     def loss_raised(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:

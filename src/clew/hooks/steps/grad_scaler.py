@@ -12,9 +12,10 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from clew.hooks.entry.user_line import Line, user_line
+from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.replay_inputs import Holding
 from clew.measure.readable_tensors import readable
+from clew.records.site import Line
 
 # torch's documentation of `update`: "if the scale falls below 1, something is likely wrong".
 EXHAUSTED = 1.0

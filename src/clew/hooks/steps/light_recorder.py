@@ -21,7 +21,7 @@ from torch import is_grad_enabled as grad_enabled
 from torch.optim import Optimizer
 
 from clew.hooks.entry.patches import INVISIBLE
-from clew.hooks.entry.user_line import USER, Line, kind_of, user_line
+from clew.hooks.entry.user_line import USER, kind_of, user_line
 from clew.hooks.steps.forward_calls import tracing, transforming
 from clew.hooks.steps.light_rows import BACKWARD, DATA, FORWARD, OTHER, STEP, work_out, write_rows
 from clew.hooks.steps.native_steps import METHODS, NativeSteps
@@ -29,6 +29,7 @@ from clew.hooks.steps.optimizer_steps import Update
 from clew.hooks.steps.recorder import Recorder
 from clew.hooks.steps.replay_inputs import NO_STATES
 from clew.measure.stats import number
+from clew.records.site import Line
 
 if TYPE_CHECKING:
     from clew.hooks.collect_layers.trained_models import Root

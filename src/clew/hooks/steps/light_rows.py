@@ -8,6 +8,7 @@ import numpy as np
 
 from clew.hooks.steps.forward_calls import MODE_EVERY
 from clew.hooks.steps.native_steps import events_of
+from clew.records.site import Line
 
 if TYPE_CHECKING:
     from clew.hooks.collect_layers.trained_models import Root
@@ -99,9 +100,7 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
     return [state for state, _ in updates.values()]
 
 
-def write_rows(
-    watcher: Watcher, root: Root, state: OptimizerState, line: tuple[str | None, int | None], rows: Array
-) -> None:
+def write_rows(watcher: Watcher, root: Root, state: OptimizerState, line: Line, rows: Array) -> None:
     """Write the rows of steps that the library noted.
 
     The first eight columns are those of `StepClock.write`, followed by loss, gradient norm and learning rate.

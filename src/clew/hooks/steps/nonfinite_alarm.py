@@ -15,11 +15,10 @@ from torch.optim import Optimizer
 
 from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite
-from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.replay_inputs import Holding
 from clew.measure.readable_tensors import is_nonfinite
 from clew.records.facts.nan_facts import ExplainedFact, NonFiniteFact
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 MOST_NAMES = 20
 MOST_ROWS = 64  # most samples of an evaluation that are listed
 
-Line = tuple[str | None, int | None]
 Named = list[tuple[Tensor, ParameterName]]
 
 
@@ -73,7 +71,7 @@ class Alarms:
                 site = state.site or Site()
                 self.give("gradient", watcher.step, (site.file, site.line), state)
 
-    def evaluated(self, loss: float, args: Any, kwargs: Any) -> None:
+    def evaluated(self, loss: float, args: Any, kwargs: Any, where: Line) -> None:
         """The loss of an evaluation is not finite. There is no replay, since no inputs were kept.
 
         A NaN from finite numbers is the mean of nothing (no targets, or all ignored): not a fault.
@@ -85,14 +83,13 @@ class Alarms:
         if "evaluation" in self._given or (loss != loss and not bad):
             return
         self._given.add("evaluation")
-        file, line = user_line()
         named = [pair for s in self._watcher.optimizers.states for pair in s.named]
         bad_weights = [*nonfinite_names(named, gradients=False), *self._bad_buffers()]
         fact = NonFiniteFact(
             where="evaluation",
             kind="nan" if loss != loss else "inf",
-            file=file,
-            line=line,
+            file=where[0],
+            line=where[1],
             bad_weights=tuple(bad_weights[:MOST_NAMES]),
             bad_inputs=tuple(bad),
             samples=tuple(bad_samples(prediction)[:MOST_ROWS]),

@@ -15,6 +15,7 @@ from torch import nn
 from clew.measure.nested_tensors import data_tensors
 from clew.measure.readable_tensors import is_nonfinite
 from clew.measure.rng import host_states
+from clew.records.site import Line
 
 MOST_CALLS = 4  # model calls before one backward; with more of them (an evaluation) none are kept
 LEARNING = 4  # steps in which we learn which generators a step uses
@@ -47,7 +48,7 @@ class Holding:
         self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: states before the first call
         self.autocast: tuple[bool, Any] = (False, None)
         self.loss = float("nan")
-        self.line: tuple[str | None, int | None] = (None, None)  # of the last backward()
+        self.line: Line = (None, None)  # of the last backward()
         self.backwards = 0  # since an optimizer last stepped
         self.repeats = 0  # how many of them in a row were called on the same line
         self.accumulates = False  # some step had more than one backward
@@ -80,7 +81,7 @@ class Holding:
             self.rng = host_states(*self._draws) if True in self._draws else NO_STATES
         self._append(module, args, kwargs)
 
-    def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
+    def backward(self, loss: float, line: Line) -> None:
         """`backward()` was called."""
         self.loss = loss
         self.backwards += 1

@@ -32,7 +32,6 @@ from clew.hooks.collect_loop.schedulers import Schedulers
 from clew.hooks.collect_loop.seen_samples import Feeding
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
-from clew.hooks.entry.user_line import Line
 from clew.hooks.steps.forward_calls import Forwards, Modes
 from clew.hooks.steps.grad_scaler import Scaling
 from clew.hooks.steps.nonfinite_alarm import Alarms
@@ -45,7 +44,7 @@ from clew.measure.deferred_values import Late
 from clew.measure.nested_tensors import data_tensors
 from clew.records import signals
 from clew.records.facts.step_facts import PatternFact
-from clew.records.site import Site
+from clew.records.site import Line, Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a typical program has stepped once
 
@@ -87,7 +86,7 @@ class Watcher:
         self.clip_norm: float | None = None  # the norm to which the program clips its gradients
         self.scaled_loss: tuple[Tensor, Tensor] | None = None  # by a GradScaler, and the unscaled one
         self.cycle = Cycle(self.optimizers.exists)
-        self._loss_tables: dict[tuple[str | None, int | None], int] = {}
+        self._loss_tables: dict[Line, int] = {}
         self._inventories: dict[str, Any] = {}
         self._inventory_due = INVENTORY_AFTER
         self.machine = StepMachine(self, guard)
@@ -135,7 +134,7 @@ class Watcher:
         scaled = self.scaled_loss is not None and self.scaled_loss[0] is loss
         return self.scaled_loss[1] if scaled and self.scaled_loss is not None else loss
 
-    def loss_table(self, where: tuple[str | None, int | None]) -> int:
+    def loss_table(self, where: Line) -> int:
         """The table for losses on which `backward()` is called at this line."""
         table = self._loss_tables.get(where)
         if table is None:

@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils.data import Dataset, IterableDataset
 
 from clew.hooks.entry.user_line import USER, kind_of
+from clew.records.site import Line
 
 DEPTH = 6  # of datasets inside datasets
 NESTED = 3  # of transforms inside transforms
@@ -113,7 +114,7 @@ def _called(thing: Any) -> str:
     return name if isinstance(name, str) else type(thing).__name__
 
 
-def written_at(thing: Any) -> tuple[str | None, int | None]:
+def written_at(thing: Any) -> Line:
     """File and line of the user's callable; nothing for others."""
     thing = thing.func if isinstance(thing, partial) else thing
     kind = type(thing)

@@ -18,12 +18,13 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches
-from clew.hooks.entry.user_line import Line, line_of_creation, names_in_callers
+from clew.hooks.entry.user_line import line_of_creation, names_in_callers
 from clew.hooks.seams.loader_seam import Indices
 from clew.labs.loaders.readable_loader import EVAL, MODEL, TRAIN, ReadableLoader, of_loader
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.nested_tensors import tensors_in
 from clew.records.errors import CannotRead
+from clew.records.site import Line
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
@@ -34,7 +35,7 @@ MOST_BYTES = 256 * 2**20  # of batches that are kept
 MOST_LOADERS = 16
 FOR_EVALUATION = ("val", "test", "eval", "dev", "holdout")
 
-Place = tuple[str | None, int | None]
+Place = Line
 
 
 @dataclass

@@ -13,7 +13,6 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from clew.hooks.entry.user_line import Line
 from clew.labs.snapshot.nonfinite_values import (
     Culprit,
     bad_indices,
@@ -26,6 +25,7 @@ from clew.labs.snapshot.nonfinite_values import (
 from clew.labs.snapshot.op_recorder import ModulePaths, module_hooks
 from clew.labs.snapshot.users_step.replay_lines import code_at, in_replay, line_now
 from clew.measure.nested_tensors import tensors_in
+from clew.records.site import Line
 
 _FIX = "trace with level='op' to see which operation inside it produces the value"
 

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.entry.user_line import Line
 from clew.labs.snapshot.inplace_writes import memory_key, overwrites
 from clew.labs.snapshot.nonfinite_values import can_be_bad, dense, has_nan, is_bad, result_kind
 from clew.labs.snapshot.op_recorder import (
@@ -30,6 +29,7 @@ from clew.labs.snapshot.op_recorder import (
 )
 from clew.labs.snapshot.users_step.replay_lines import called_by_clew, line_now
 from clew.measure.nested_tensors import tensors_in
+from clew.records.site import Line
 
 MADE, CONSTANT, BATCH, PARAMETER = "made", "constant", "batch", "parameter"
 MOST_EVENTS = 400  # a broken net produces as many as it has operations

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerState
-from clew.hooks.entry.user_line import Line
 from clew.hooks.steps.replay_inputs import Holding
 from clew.hooks.steps.step_machine import distributed
 from clew.labs.replay.culprits import culprit_fields
@@ -18,6 +17,7 @@ from clew.labs.snapshot.snapshot import Autocast
 from clew.labs.snapshot.users_step.loss_origin import frame_of, returned_from
 from clew.measure.rng import Rng
 from clew.records.facts.nan_facts import CulpritFact
+from clew.records.site import Line
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher

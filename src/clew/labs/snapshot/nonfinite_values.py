@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from clew.labs.snapshot.snapshot import Autocast
 from clew.measure.readable_tensors import readable
 from clew.measure.rng import Rng
+from clew.records.site import Line
 
 MOST_ELEMENTS = 8  # indices that are named
 
@@ -43,7 +44,7 @@ class NonFiniteStep:
     autocast: Autocast = field(default_factory=Autocast)
     loss_value: float | None = None
     frame: FrameType | None = None  # the user's function that calls backward() or has called it
-    backward_at: tuple[str | None, int | None] = (None, None)
+    backward_at: Line = (None, None)
     micro_batch: tuple[int, int] | None = None  # which backward of the step, and how many so far
     parameters: list[tuple[Tensor, str]] = field(default_factory=list)  # all optimised parameters, by name
     optimised: frozenset[int] = frozenset()  # the identities of all parameters of all optimizers

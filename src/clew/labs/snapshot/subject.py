@@ -18,6 +18,7 @@ from clew.labs.snapshot.snapshot import Autocast
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.time_limit import CannotJudge
+from clew.records.site import Line
 
 STEP_HINT = "pass the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
 
@@ -35,7 +36,7 @@ class Subject:
     clip: float | None = None  # the program's gradient-clipping norm
     loader: Any = None  # the torch DataLoader that the batches came from
     dataset: Any = None
-    line: tuple[str | None, int | None] = (None, None)  # of backward(), or of the call of examine
+    line: Line = (None, None)  # of backward(), or of the call of examine
     source: str = ""  # the step as text
     reasons: dict[str, str] = field(default_factory=dict)  # what is missing ("step", "loader", …) and why
     hints: dict[str, str] = field(default_factory=dict)  # the line of code that would help

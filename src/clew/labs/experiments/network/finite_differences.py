@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from clew.hooks.entry.user_line import Line
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
 from clew.labs.experiments.tools.gradcheck import (
@@ -42,6 +41,7 @@ from clew.records.facts.network_experiment_facts import (
     GradientStop,
     ParameterGradient,
 )
+from clew.records.site import Line
 
 SEED = 5
 NEGLIGIBLE = 1e-5  # of the loss: a slope that changes it less; differences are exact to a thousandth of that

@@ -1,6 +1,6 @@
 """What several experiments use.
 
-Enter at `short_training.py`. May import: records, measure, hooks, labs.snapshot.
+Enter at `short_training.py`. May import: records, measure, labs.snapshot.
 
 - `float64_step`: runs the user's step in double precision, where finite differences are accurate
 - `gradcheck`: compares autograd's directional derivative with finite differences at shrinking step sizes

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from clew.hooks.entry.user_line import Line
 from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, StepBatch
 from clew.labs.snapshot.users_step.replay_lines import line_now
 from clew.measure.nested_tensors import map_tensors
+from clew.records.site import Line
 
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
 _CASTS = ("float", "half", "bfloat16")

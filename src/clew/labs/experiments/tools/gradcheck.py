@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from clew.hooks.entry.user_line import Line
 from clew.measure.nested_tensors import tensors_in
 from clew.records.facts.network_experiment_facts import DerivativeComparison
+from clew.records.site import Line
 
 STEPS = (1e-5, 1e-6, 1e-7)  # of a tensor's size: in double precision all are exact to about 1e-8
 JITTER = 1e-3  # of a tensor's size: off the kinks where weights start, at zero above all

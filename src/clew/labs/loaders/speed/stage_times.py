@@ -26,6 +26,7 @@ from clew.labs.loaders.stage_trace import DECODER, READER, StageCall, reading_fo
 from clew.labs.loaders.user_errors import worker_error_line
 from clew.records.errors import CannotRead
 from clew.records.loader_speed import COLLATE, DATASET, DECODE, READ, TRANSFORM, HotLine, Stages, StageTime
+from clew.records.site import Line
 
 MOST_SAMPLES = 2048
 FEWEST = 8  # samples of a batch before it may be cut short when time runs out
@@ -73,7 +74,7 @@ class TimedSamples:
 class Times:
     """Seconds of each stage, sample by sample."""
 
-    def __init__(self, places: dict[str, tuple[str | None, int | None]] | None = None) -> None:
+    def __init__(self, places: dict[str, Line] | None = None) -> None:
         self._places = places or {}  # where stages are written, by name
         self._order: dict[Key, tuple[str, str, str | None, int | None]] = {}
         self._now: dict[Key, list[float]] = {}  # seconds and calls in this sample

@@ -11,7 +11,9 @@ import textwrap
 
 from torch import nn
 
-Place = tuple[str | None, int | None]
+from clew.records.site import Line
+
+Place = Line
 
 
 def place_of_class(kind: type) -> Place:

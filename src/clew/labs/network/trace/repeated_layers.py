@@ -37,6 +37,7 @@ from clew.labs.snapshot.module_state import ObjectState
 from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.measure.rng import host_states
 from clew.records.network import INPUT
+from clew.records.site import Line
 
 _TORCHS = ("fake_mode", "constant", "pytype", "dispatch_keys", "real_tensor")
 _TRIES = 2  # of a kind that changes more than its output
@@ -320,9 +321,7 @@ def _moved(ops: tuple[int, ...], first: int, shift: int, known: dict[int, int]) 
     return tuple(op + shift if op >= first else known[op] for op in ops)
 
 
-def _line(
-    old: ModuleCall | Op, outer: ModuleCall, calls: dict[int, ModuleCall]
-) -> tuple[str | None, int | None]:
+def _line(old: ModuleCall | Op, outer: ModuleCall, calls: dict[int, ModuleCall]) -> Line:
     """A line inside the module is the same; one outside is where the module was called."""
     if (old.file, old.line) == (outer.file, outer.line):
         return calls[id(outer)].file, calls[id(outer)].line

@@ -29,6 +29,7 @@ from clew.labs.profiler.memory.named_objects import (
     container_kind,
     kept_items,
 )
+from clew.records.site import Line
 
 LEAST_RATE = 0.1  # items, or nodes of a graph, in each step
 ALIKE = 0.4  # of the faster interval's rate, that the slower one must have
@@ -195,7 +196,7 @@ def places_of(holder: Holder, files: Sequence[str]) -> list[tuple[str, Mentions]
     return [(file, mentions(file, holder.name.text)) for file in dict.fromkeys(listed)]
 
 
-def _first(places: list[tuple[str, Mentions]], which: str, holder: Holder) -> tuple[str | None, int | None]:
+def _first(places: list[tuple[str, Mentions]], which: str, holder: Holder) -> Line:
     """The place where it is added to; if there is none, only the file."""
     for file, found in places:
         lines = getattr(found, which)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from clew.hooks.entry.user_line import USER, Line, kind_of
+from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.snapshot.users_step.program_slice import stored
 from clew.labs.snapshot.users_step.side_effects import UNKNOWN, CannotRerun, SideEffectChecker, definition_of
+from clew.records.site import Line
 
 BACKWARDS = ("backward", "manual_backward")
 ELSEWHERE = "the loss was computed in another function"

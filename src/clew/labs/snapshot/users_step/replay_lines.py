@@ -6,7 +6,8 @@ import linecache
 import sys
 from types import CodeType, FrameType
 
-from clew.hooks.entry.user_line import HIDDEN, LIBRARY, USER, Line, kind_of
+from clew.hooks.entry.user_line import HIDDEN, LIBRARY, USER, kind_of
+from clew.records.site import Line
 from clew.records.version import DEMO, PACKAGE
 
 BOUNDARIES: set[CodeType] = set()  # frames below these are not part of the replay

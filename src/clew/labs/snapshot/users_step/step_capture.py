@@ -18,7 +18,6 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_structure
 
 from clew.hooks.collect_layers.trained_models import Root, unwrap
-from clew.hooks.entry.user_line import Line
 from clew.hooks.steps.step_machine import distributed
 from clew.labs.snapshot.snapshot import Autocast
 from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
@@ -36,6 +35,7 @@ from clew.labs.snapshot.users_step.step_function import (
 from clew.labs.snapshot.users_step.tensor_roles import RoleFlow, sample_dims
 from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.measure.rng import Rng
+from clew.records.site import Line
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher

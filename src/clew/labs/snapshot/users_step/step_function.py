@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.trained_models import unwrap
-from clew.hooks.entry.user_line import LIBRARY, USER, Line, kind_of
+from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
 from clew.hooks.steps.replay_inputs import has_graph
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
 from clew.labs.snapshot.users_step.loss_origin import ELSEWHERE, frame_of
@@ -24,6 +24,7 @@ from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
 from clew.labs.snapshot.users_step.side_effects import CannotRerun
 from clew.labs.snapshot.users_step.step_slots import SlotReading
 from clew.measure.nested_tensors import tensors_in
+from clew.records.site import Line
 
 MOST_FRAMES = 12  # frames of the user's code that are searched above `backward()`
 
