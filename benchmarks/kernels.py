@@ -20,6 +20,7 @@ from benchmarks.overhead import aligned, machine
 from benchmarks.workloads import gpt
 from clew.measure import stats_torch
 from clew.measure.kernel import compiled_library
+from clew.measure.stats import STAT_NAMES
 
 ROUNDS = 15  # medians over so many, in turn with raw steps
 Engine = Callable[[list[Tensor]], object]
@@ -83,7 +84,7 @@ def available_engines() -> dict[str, Engine]:
 
 
 def _compiled(level: int, hist: bool) -> Engine:
-    out, bins = np.zeros(7), np.zeros(32, np.uint8)
+    out, bins = np.zeros(len(STAT_NAMES)), np.zeros(32, np.uint8)
     row, address = out.ctypes.data, bins.ctypes.data if hist else None
 
     def run(tensors: list[Tensor]) -> object:

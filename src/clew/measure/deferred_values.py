@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clew.measure.stats import resolve, tensor_stats, tensor_stats_async
+from clew.measure.stats import STAT_NAMES, resolve, tensor_stats, tensor_stats_async
 
 Fill = Callable[[Tensor], None]
 
@@ -77,9 +77,9 @@ class Late:
         return row
 
     def stats(self, tensor: Tensor, row: Any) -> None:
-        """Fill `row[:7]` with a tensor's statistics."""
+        """Fill the beginning of a row with the statistics of a tensor."""
         if on_host(tensor):
-            tensor_stats(tensor, out=row[:7])
+            tensor_stats(tensor, out=row[: len(STAT_NAMES)])
         else:
             self.add(tensor_stats_async(tensor), lambda values: void(resolve(values, row)))
 

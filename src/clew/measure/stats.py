@@ -63,7 +63,7 @@ def tensor_stats(
     lo: float = -math.inf,
     hi: float = math.inf,
 ) -> float:
-    """Fill `out[:7]` in the order of STAT_NAMES, and return the share of elements ≤ lo or ≥ hi.
+    """Fill `out` in the order of STAT_NAMES, and return the share of elements ≤ lo or ≥ hi.
 
     mean, std (of the population), min, max and norm are those of the finite elements, `zeros` is a share and
     `nonfinite` a count. `hist` gets 32 powers of two in 255ths, never 0 for a bin that is not empty; for a
@@ -82,7 +82,7 @@ def tensor_stats(
 def tensor_stats_at(
     t: Tensor, out: int, hist: int | None = None, lo: float = -math.inf, hi: float = math.inf
 ) -> float:
-    """`tensor_stats` for hot paths: writes to the addresses `out` (7 doubles) and `hist` (32 bytes)."""
+    """`tensor_stats` for hot paths: writes to the addresses `out` (one double per statistic) and `hist`."""
     try:
         if KERNEL is not None and t.is_cpu and type(t) in PLAIN:
             code = DTYPE_CODES.get(t.dtype)

@@ -13,9 +13,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from clew.records.signal_types import STATISTICS
+
 BINS = 32
-# A row: the seven statistics, the saturated share, the share of dead units, the histogram counts.
-SATURATED, DEAD, HIST = 7, 8, 9
+# A row: the statistics, the saturated share, the share of dead units, the histogram counts.
+STATS = len(STATISTICS)
+SATURATED, DEAD, HIST = STATS, STATS + 1, STATS + 2
 ROW = HIST + BINS
 
 BLOCK = 1024  # sums over this many floats keep their accuracy
@@ -116,7 +119,7 @@ def resolve(
 ) -> tuple[float, float]:
     """Fetch a row: fills `out` and `hist`, returns the saturated share and the share of dead units."""
     values = row.to("cpu", torch.float64).numpy()
-    out[:7] = values[:7]
+    out[:STATS] = values[:STATS]
     if hist is not None:
         counts = np.nan_to_num(values[HIST:])
         scaled = np.floor(counts / max(counts.sum(), 1) * 255 + 0.5)

@@ -66,6 +66,8 @@ class StepMatrix:
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
         self._together: weakref.WeakKeyDictionary[Addresses, Slots] = weakref.WeakKeyDictionary()
         self._has_shares = shares
+        own = DEAD + 2 * shares  # the kernel fills these columns; the collector, or nobody, those after them
+        self._others = slice(own, None) if len(self._signals) > own else None
         self._known: dict[int, KernelRow] = {}  # per slot: how the kernel fills it
         self._matrix = Matrix()
         self.histograms = True  # whether this step takes histograms
@@ -149,6 +151,8 @@ class StepMatrix:
         known = self._known.get(slot)
         if known is None or not known.fill(tensor):  # on a device, or not readable for the kernel
             return False
+        if self._others is not None:
+            self.values[slot, self._others] = math.nan  # otherwise the last step's would be written again
         self._filled[slot] = None
         return True
 

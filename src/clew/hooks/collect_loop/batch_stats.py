@@ -15,6 +15,7 @@ from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late
 from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
+from clew.measure.stats import STAT_NAMES
 from clew.records import signals
 from clew.records.site import Site
 
@@ -62,13 +63,13 @@ class Batches:
         row = np.full(len(TARGET_NAMES), np.nan)
         self._late.stats(target, row)
         if not target.is_floating_point() and not target.is_complex():
-            row[7:] = label_order(target)
+            row[len(STAT_NAMES) :] = label_order(target)
         self._pending.put(TARGET_NAMES, site, row)
 
     def _stats(self, recorded: tuple[str, ...], site: Site, tensor: Tensor) -> None:
         row = np.full(len(recorded), np.nan)
         self._late.stats(tensor, row)
-        row[7] = feature_spread(tensor)
+        row[len(STAT_NAMES)] = feature_spread(tensor)
         self._pending.put(recorded, site, row)
 
     def commit(self, step: int) -> None:

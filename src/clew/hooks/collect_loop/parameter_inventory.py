@@ -12,7 +12,7 @@ from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrap
 from clew.hooks.collect_loop.optimizers import OptimizerBook
 from clew.measure.deferred_values import on_host
 from clew.measure.readable_tensors import has_values
-from clew.measure.stats import tensor_stats
+from clew.measure.stats import STAT_NAMES, tensor_stats
 from clew.records.facts.model_facts import ParameterRow, ParametersFact
 
 UNIFORM_STD = 1 / math.sqrt(3)  # of a uniform distribution on (-1, 1)
@@ -74,7 +74,7 @@ def init_like(module: nn.Module | None, leaf: str, parameter: Tensor) -> bool | 
     """
     if leaf != "weight" or parameter.numel() < FEWEST or parameter.is_meta:
         return None
-    row = np.zeros(7)
+    row = np.zeros(len(STAT_NAMES))
     tensor_stats(parameter.detach(), out=row)
     mean, std, low, high = row[:4]
     if isinstance(module, (nn.Linear, nn.modules.conv._ConvNd)):
