@@ -32,7 +32,10 @@ CONTRACTS = ROOT / "pyproject.toml"
 MOST_FILES = 22  # per folder: as many as a person can take in at a glance
 INDEXED = {".py", ".c", ".h"}
 SHARED_NAMES = {"__init__", "__main__", "run", "base"}
-VERBS_AND_FUNCTIONS = ("cli", "api")  # `clew profile` and `clew.profile` are both called profile
+VERBS_AND_FUNCTIONS = (
+    "cli",
+    "api",
+)  # named as the user types them, also where a file elsewhere has that name
 MAY_IMPORT = re.compile(r"May import: (.+?)[.:](?:\s|$)")
 NOTHING = "nothing of Clew's"
 # The order in which indexes name rooms: what imports nothing first.
@@ -76,15 +79,16 @@ def _indexed_name(path: Path) -> str:
 
 
 def repeated_file_names(package: Path = PACKAGE) -> list[str]:
-    """File names that are used more than once."""
+    """File names that are used more than once, apart from those of verbs and public functions."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in modules(package):
-        if path.stem not in SHARED_NAMES:
-            places[path.stem].append(path.relative_to(package).as_posix())
+        place = path.relative_to(package)
+        if path.stem not in SHARED_NAMES and place.parts[0] not in VERBS_AND_FUNCTIONS:
+            places[path.stem].append(place.as_posix())
     return [
         f"two files are called {name}: {', '.join(where)}"
         for name, where in sorted(places.items())
-        if len(where) > 1 and not all(place.startswith(VERBS_AND_FUNCTIONS) for place in where)
+        if len(where) > 1
     ]
 
 
@@ -261,7 +265,7 @@ def print_sizes() -> None:
     limits = tomllib.loads(SIZES.read_text(encoding="utf-8"))
     print("# Files and lines of each room. Smaller is always fine; raising a number needs a decision note.")
     for room, (files, lines) in sizes().items():
-        files, lines = rounded_up(files + 1, 5), rounded_up(lines + 20, 100)
+        files, lines = rounded_up(files + 1, 5), rounded_up(lines + max(100, lines // 20), 100)
         limit = limits.get(room, {"files": 0, "lines": 0, "decision": ""})
         raised = files > limit["files"] or lines > limit["lines"]
         decision = "" if raised else limit["decision"]
