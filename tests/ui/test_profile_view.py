@@ -19,7 +19,7 @@ def test_every_run_shows_what_its_steps_spent_their_time_on(looker, networks):
     page = looker.open(f"#/run/{networks.deep}/profile")
     shares = page.locator("#shares > span")
     expect(shares).to_have_count(6)
-    found = [float(re.search(r"([\d.e\u2212-]+)\s%", text)[1]) for text in shares.all_inner_texts()]
+    found = [float(re.search(r"([\d.e\u2212-]+)%", text)[1]) for text in shares.all_inner_texts()]
     assert sum(found) == pytest.approx(100, abs=2)
     expect(page.get_by_text("No step was profiled in detail")).to_be_visible()
 
