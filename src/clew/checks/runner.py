@@ -106,8 +106,8 @@ class _Answers:
                 NotJudged(finding.check, f"reported at step {step}, then withdrawn: {reason}")
             )
             return
-        told = f"reported at step {step}, but no longer found over all {self.run.steps:,} steps"
-        self.findings.append(replace(finding, evidence=(*finding.evidence, Evidence(told))))
+        text = f"reported at step {step}, but no longer found over all {self.run.steps:,} steps"
+        self.findings.append(replace(finding, evidence=(*finding.evidence, Evidence(text))))
 
 
 def _add_recorded(answers: _Answers, known: set[str]) -> None:
@@ -180,8 +180,8 @@ def _of_all(found: Sequence[tuple[RunPart, Finding]], parts: int) -> Finding:
             worst, evidence=(*worst.evidence, Evidence(f"the same in all {parts} trainings of this run"))
         )
     steps = listed([f"{part.first} to {part.end - 1}" for part in affected], 4)
-    told = f"in {len(affected)} of the {parts} trainings of this run: steps {steps}"
-    return replace(worst, evidence=(*worst.evidence, Evidence(told)))
+    text = f"in {len(affected)} of the {parts} trainings of this run: steps {steps}"
+    return replace(worst, evidence=(*worst.evidence, Evidence(text)))
 
 
 def _clears(check: Check, run: RunView) -> bool:

@@ -86,10 +86,10 @@ class Proof:
     @property
     def sentence(self) -> str:
         """`with this fix the loss after 30 steps is 0.41 instead of 2.30`."""
-        told = f"the loss after {self.steps} steps is {self.after:.3g} instead of {self.before:.3g}"
+        text = f"the loss after {self.steps} steps is {self.after:.3g} instead of {self.before:.3g}"
         if self.helped:
-            return f"tested on a snapshot: with this fix {told}"
-        return f"tested on a snapshot: the fix did not help: {told}"
+            return f"tested on a snapshot: with this fix {text}"
+        return f"tested on a snapshot: the fix did not help: {text}"
 
 
 @dataclass(frozen=True)

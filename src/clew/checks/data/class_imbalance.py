@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import ClassCounts, class_counts, is_weighted, training_loaders
-from clew.checks.evidence.survey_facts import evaluation, looked, place_of, training, was_surveyed
+from clew.checks.evidence.survey_facts import evaluation, place_of, samples_read, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed, too_few
@@ -91,7 +91,7 @@ class ClassImbalance(Check):
                     fix="nn.CrossEntropyLoss(weight=len(y) / (classes * torch.bincount(y)))",
                     site=place_of(survey),
                     step=0,
-                    evidence=[Evidence(f"labels: {_counted(said)}"), looked(survey)],
+                    evidence=[Evidence(f"labels: {_counted(said)}"), samples_read(survey)],
                 )
 
     def _never_trained(self, run: RunView, survey: DatasetSurvey, said: LabelSurvey) -> Finding | None:

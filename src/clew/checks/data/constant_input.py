@@ -31,7 +31,7 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import feeding_site
-from clew.checks.evidence.survey_facts import looked, place_of, surveys, was_surveyed
+from clew.checks.evidence.survey_facts import place_of, samples_read, surveys, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import too_few
@@ -86,15 +86,15 @@ class ConstantInput(Check):
 
     def _surveyed(self, run: RunView) -> Iterator[Finding]:
         for survey in surveys(run):
-            told = self._in_dataset(survey)
-            if told is not None:
+            result = self._in_dataset(survey)
+            if result is not None:
                 yield self.finding(
-                    told[0],
-                    message=told[1],
+                    result[0],
+                    message=result[1],
                     fix=FIX,
                     site=place_of(survey),
                     step=0,
-                    evidence=looked(survey),
+                    evidence=samples_read(survey),
                 )
 
     def _in_dataset(self, survey: DatasetSurvey) -> tuple[Severity, str] | None:

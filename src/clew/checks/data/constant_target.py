@@ -32,7 +32,7 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION
-from clew.checks.evidence.survey_facts import looked, place_of, training, was_surveyed
+from clew.checks.evidence.survey_facts import place_of, samples_read, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -98,7 +98,7 @@ class ConstantTarget(Check):
                     fix="print(y.unique(return_counts=True))  # over the whole dataset; then fix the labels",
                     site=place_of(survey),
                     step=0,
-                    evidence=looked(survey),
+                    evidence=samples_read(survey),
                     confidence="likely" if used else "possible",
                 )
 

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import by_index, called, looked, place_of, surveys
+from clew.checks.evidence.survey_facts import by_index, called, place_of, samples_read, surveys
 from clew.checks.run_view import RunView
 from clew.records.dataset_survey import DatasetSurvey
 from clew.records.facts.document_facts import SurveyFact
@@ -63,7 +63,10 @@ class CorruptSamples(Check):
             site=place,
             step=0,
             evidence=[Evidence(f"sample {c.index}: {c.error}") for c in survey.corrupt[:3]]
-            + [Evidence(f"by index: {by_index((c.index for c in survey.corrupt), 12)}"), looked(survey)],
+            + [
+                Evidence(f"by index: {by_index((c.index for c in survey.corrupt), 12)}"),
+                samples_read(survey),
+            ],
         )
 
 

@@ -81,19 +81,19 @@ class DatasetMutates(Check):
             if change is None or not change.arrays:
                 continue
             array = f"{survey.dataset}.{change.arrays[0]}"
-            told = "mean of a few samples, read again with the same random numbers"
-            yield self._changed(array, change.means, change.deviations, told, place_of(survey))
+            text = "mean of a few samples, read again with the same random numbers"
+            yield self._changed(array, change.means, change.deviations, text, place_of(survey))
 
     def _read_again(self, found: DatasetMutatesFact) -> Iterator[Finding]:
         """In the experiment: samples and stored arrays that change when they are read."""
         if not found.fields or not found.arrays:
             return
         array = f"{found.dataset}.{found.arrays[0]}"
-        told = f"mean of {found.samples} samples, read {found.reads} times with the same random numbers"
-        yield self._changed(array, found.means, found.deviations, told, found.line.site)
+        text = f"mean of {found.samples} samples, read {found.reads} times with the same random numbers"
+        yield self._changed(array, found.means, found.deviations, text, found.line.site)
 
     def _changed(
-        self, array: str, means: Sequence[float], deviations: Sequence[float], told: str, site: Site
+        self, array: str, means: Sequence[float], deviations: Sequence[float], text: str, site: Site
     ) -> Finding:
         """`means` and `deviations` of the same samples, by reading."""
         course = ", then ".join(f"{value:.3g}" for value in deviations[:3])
@@ -105,7 +105,7 @@ class DatasetMutates(Check):
             site=site,
             step=0,
             evidence=Evidence(
-                told, values=tuple(means), x=tuple(float(n) for n in range(len(means))), x_label="read"
+                text, values=tuple(means), x=tuple(float(n) for n in range(len(means))), x_label="read"
             ),
             confidence="certain",
         )

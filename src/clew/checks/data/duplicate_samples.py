@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import by_nature, called, exhibits, looked, place_of, surveys
+from clew.checks.evidence.survey_facts import by_nature, called, exhibits, place_of, samples_read, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.dataset_survey import DatasetSurvey, Duplicates
@@ -80,7 +80,7 @@ class DuplicateSamples(Check):
             "dataset = Subset(dataset, list(first.values()))  # before you split it",
             site=place_of(survey),
             step=0,
-            evidence=[looked(survey), Evidence(f"the same values: {_pairs(copies)}")],
+            evidence=[samples_read(survey), Evidence(f"the same values: {_pairs(copies)}")],
             confidence="certain",
             exhibits=exhibits(survey, "exact"),
         )
@@ -95,7 +95,7 @@ class DuplicateSamples(Check):
             site=place_of(survey),
             step=0,
             evidence=[
-                looked(survey),
+                samples_read(survey),
                 Evidence(f"{HOW.get(copies.method, 'samples')} that hardly differ: {_pairs(copies)}"),
             ],
             exhibits=exhibits(survey, "near"),

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import by_index, called, looked, place_of, surveys
+from clew.checks.evidence.survey_facts import by_index, called, place_of, samples_read, surveys
 from clew.checks.run_view import RunView
 from clew.records.dataset_survey import Count, DatasetSurvey, FieldSurvey
 from clew.records.facts.document_facts import SurveyFact
@@ -47,16 +47,16 @@ class InconsistentSamples(Check):
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = surveys(run)
         for survey in found:
-            for told in (self._lacking(survey), *(self._field(survey, f) for f in survey.fields)):
-                if told is not None:
-                    severity, words, others, fix = told
+            for result in (self._lacking(survey), *(self._field(survey, f) for f in survey.fields)):
+                if result is not None:
+                    severity, words, others, fix = result
                     yield self.finding(
                         severity,
                         message=f"{words}{called(survey, found)}",
                         fix=fix,
                         site=place_of(survey),
                         step=0,
-                        evidence=[*_examples(others), looked(survey)],
+                        evidence=[*_examples(others), samples_read(survey)],
                     )
                     break
 
@@ -120,9 +120,9 @@ def _unstackable(others: Sequence[Count]) -> bool:
 
 
 def _counted(counts: Sequence[Count]) -> str:
-    told = ", ".join(f"{c.samples:,} of {c.what}" for c in counts[:3])
+    text = ", ".join(f"{c.samples:,} of {c.what}" for c in counts[:3])
     rest = sum(c.samples for c in counts[3:])
-    return f"{told} and {rest:,} of other kinds" if rest else told
+    return f"{text} and {rest:,} of other kinds" if rest else text
 
 
 def _examples(others: Sequence[Count]) -> Iterator[Evidence]:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import feeding_site
 from clew.checks.evidence.nan_culprit import replays_of
-from clew.checks.evidence.survey_facts import by_index, looked, place_of, surveys
+from clew.checks.evidence.survey_facts import by_index, place_of, samples_read, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.records import signals
@@ -108,7 +108,7 @@ class NonfiniteInput(Check):
                     step=0,
                     evidence=[
                         Evidence(f"samples by index: {by_index(field.nonfinite_at, 12)}"),
-                        looked(survey),
+                        samples_read(survey),
                     ],
                     confidence="certain",
                 )

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import by_index, called, exhibits, looked, place_of, surveys
+from clew.checks.evidence.survey_facts import by_index, called, exhibits, place_of, samples_read, surveys
 from clew.checks.run_view import RunView
 from clew.records.dataset_survey import DatasetSurvey, Outlier
 from clew.records.facts.document_facts import SurveyFact
@@ -65,7 +65,7 @@ class OutlierSamples(Check):
             fix=f"look at dataset[{indices[0]}]; then fix how it is read, or drop it",
             site=place_of(survey),
             step=0,
-            evidence=[Evidence(f"samples by index: {by_index(indices, 12)}"), looked(survey)],
+            evidence=[Evidence(f"samples by index: {by_index(indices, 12)}"), samples_read(survey)],
             exhibits=exact,
         )
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.label_order import label_orders
-from clew.checks.evidence.survey_facts import looked, place_of, training, was_surveyed
+from clew.checks.evidence.survey_facts import place_of, samples_read, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import too_few
@@ -98,7 +98,7 @@ class SingleLabelBatches(Check):
                 step=0,
                 evidence=[
                     Evidence(f"made by {order.sampler or 'the sampler'}, batch size {order.batch_size}"),
-                    looked(survey),
+                    samples_read(survey),
                 ],
             )
 

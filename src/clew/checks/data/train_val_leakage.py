@@ -126,7 +126,7 @@ class TrainValLeakage(Check):
     def _pair(self, pair: Between, known: int, also: str, about: str) -> Finding:
         copies = pair.near if about == "near" else pair.exact
         are = "are nearly the same as samples of" if about == "near" else "are also in"
-        told = listed([f"{p.second} ({p.first})" for p in copies.pairs], 6)
+        text = listed([f"{p.second} ({p.first})" for p in copies.pairs], 6)
         return self.finding(
             Severity.WARNING,
             message=f"{known:,} samples of {pair.second} {are} {pair.first}{also}",
@@ -138,7 +138,7 @@ class TrainValLeakage(Check):
             evidence=[
                 Evidence(
                     f"{copies.compared:,} samples of {pair.second} were compared with {pair.coverage:.0%} of "
-                    f"{pair.first}" + (f"; by index, in brackets there: {told}" if told else "")
+                    f"{pair.first}" + (f"; by index, in brackets there: {text}" if text else "")
                 )
             ],
             confidence="likely" if about == "near" else "certain",

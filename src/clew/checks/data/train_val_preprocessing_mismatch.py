@@ -32,7 +32,7 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import source_site, sources
-from clew.checks.evidence.survey_facts import evaluation, looked, place_of, training, was_surveyed
+from clew.checks.evidence.survey_facts import evaluation, place_of, samples_read, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -86,12 +86,12 @@ class TrainValPreprocessingMismatch(Check):
                     continue
                 yield self.finding(
                     Severity.WARNING,
-                    message=f"a sample of {second.split} has {_told(theirs)}, one of {first.split} "
-                    f"{_told(ours)} (medians): they are not preprocessed the same way",
+                    message=f"a sample of {second.split} has {_describe(theirs)}, one of {first.split} "
+                    f"{_describe(ours)} (medians): they are not preprocessed the same way",
                     fix=FIX,
                     site=place_of(second),
                     step=0,
-                    evidence=[looked(first), looked(second)],
+                    evidence=[samples_read(first), samples_read(second)],
                 )
 
     def _differ(self, ours: FieldSurvey, theirs: FieldSurvey) -> bool:
@@ -141,5 +141,5 @@ class TrainValPreprocessingMismatch(Check):
         return None if was_surveyed(run) else too_few(most, self.samples, "sampled batches")
 
 
-def _told(field: FieldSurvey) -> str:
+def _describe(field: FieldSurvey) -> str:
     return f"mean {field.level or 0.0:.3g} and standard deviation {field.contrast or 0.0:.3g}"

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.survey_facts import looked, place_of, training, was_surveyed
+from clew.checks.evidence.survey_facts import place_of, samples_read, training, was_surveyed
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -123,7 +123,7 @@ class UnnormalisedInput(Check):
                     fix=_fix(scale, self.spread),
                     site=place_of(survey),
                     step=0,
-                    evidence=looked(survey),
+                    evidence=samples_read(survey),
                     confidence="possible",
                 )
 

@@ -43,7 +43,7 @@ def place_of(found: DatasetSurvey | Between) -> Site:
     return Site(op="loader", file=found.file, line=found.line)
 
 
-def looked(survey: DatasetSurvey) -> Evidence:
+def samples_read(survey: DatasetSurvey) -> Evidence:
     """How many samples a finding is based on."""
     many = f"{'all' if survey.whole else 'the first'} {survey.looked:,}"
     if not survey.whole and survey.total:

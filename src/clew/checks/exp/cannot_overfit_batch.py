@@ -89,12 +89,12 @@ def _end(attempt: OverfitAttempt) -> float:
 
 
 def _course(start: float, best: OverfitAttempt) -> str:
-    told = f"the loss goes from {start:.3g} to {_end(best):.3g} at best"
+    text = f"the loss goes from {start:.3g} to {_end(best):.3g} at best"
     floor, constant = number(best.floor), number(best.constant)
     if math.isnan(floor):
-        return told
+        return text
     guess = "" if math.isnan(constant) else f"; a constant prediction gives {constant:.3g}"
-    return f"{told}, where {floor:.3g} is possible{guess}"
+    return f"{text}, where {floor:.3g} is possible{guess}"
 
 
 def _quiet(attempt: OverfitAttempt) -> str:
@@ -102,6 +102,6 @@ def _quiet(attempt: OverfitAttempt) -> str:
 
 
 def _result(attempt: OverfitAttempt) -> str:
-    told = f"loss {_end(attempt):.3g} after {attempt.steps} steps"
+    text = f"loss {_end(attempt):.3g} after {attempt.steps} steps"
     right = number(attempt.accuracy)
-    return told if math.isnan(right) else f"{told}, {right:.0%} right"
+    return text if math.isnan(right) else f"{text}, {right:.0%} right"

@@ -50,9 +50,9 @@ class CustomLayerBroken(Check):
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(CustomLayerBrokenFact) or CustomLayerBrokenFact()
         for fault in found.faults:
-            told = self._told(run, fault)
-            if told is not None:
-                severity, message, fix, evidence = told
+            result = self._describe(run, fault)
+            if result is not None:
+                severity, message, fix, evidence = result
                 yield self.finding(
                     severity,
                     message=message,
@@ -63,7 +63,7 @@ class CustomLayerBroken(Check):
                     confidence="certain" if severity is Severity.ERROR else None,
                 )
 
-    def _told(self, run: RunView, fault: ModuleFault) -> tuple[Severity, str, str, str] | None:
+    def _describe(self, run: RunView, fault: ModuleFault) -> tuple[Severity, str, str, str] | None:
         kind, what = fault.kind, fault.what
         if what == "plain":
             return _plain(fault)
@@ -105,13 +105,13 @@ def _plain(fault: ModuleFault) -> tuple[Severity, str, str, str]:
     buffer = f'self.register_buffer("{name}", …)'
     seen = f"the output depends on self.{name}, of shape {shape}, which is in no parameter or buffer"
     if fault.use == "trained":
-        told = f"self.{name} of {kind} requires a gradient but is not a parameter: no optimizer gets it"
-        return Severity.ERROR, told, f"self.{name} = nn.Parameter(…)", seen
+        text = f"self.{name} of {kind} requires a gradient but is not a parameter: no optimizer gets it"
+        return Severity.ERROR, text, f"self.{name} = nn.Parameter(…)", seen
     if fault.use == "state":
-        told = (
+        text = (
             f"self.{name} of {kind} changes in training but is a plain attribute: checkpoints do not "
             "contain it"
         )
-        return Severity.WARNING, told, buffer, seen
-    told = f"self.{name} of {kind} is a plain tensor: it is not moved to another device with the model"
-    return Severity.ADVICE, told, f"{buffer[:-1]}, persistent=False)", seen
+        return Severity.WARNING, text, buffer, seen
+    text = f"self.{name} of {kind} is a plain tensor: it is not moved to another device with the model"
+    return Severity.ADVICE, text, f"{buffer[:-1]}, persistent=False)", seen

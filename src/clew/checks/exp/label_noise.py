@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, why_not
-from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, place_of, surveys
+from clew.checks.evidence.survey_facts import by_nature, exhibits, place_of, samples_read, surveys
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
@@ -71,7 +71,7 @@ class LabelNoise(Check):
                 continue
             if copies.conflicting < self.contradicted * survey.looked:
                 continue
-            told = [f"{p.first} ({p.first_label}) and {p.second} ({p.second_label})" for p in copies.pairs]
+            parts = [f"{p.first} ({p.first_label}) and {p.second} ({p.second_label})" for p in copies.pairs]
             yield self.finding(
                 Severity.WARNING,
                 message=f"{copies.conflicting:,} samples of {survey.split} occur twice, with different "
@@ -79,7 +79,7 @@ class LabelNoise(Check):
                 fix="look at the pairs shown, then correct or drop them: Subset(dataset, kept)",
                 site=place_of(survey),
                 step=0,
-                evidence=[Evidence(f"the same values: {listed(told, 4)}"), looked(survey)],
+                evidence=[Evidence(f"the same values: {listed(parts, 4)}"), samples_read(survey)],
                 confidence="certain",
                 exhibits=exhibits(survey, "exact"),
             )
@@ -128,9 +128,9 @@ def _evidence(found: LabelNoiseFact) -> Iterator[Evidence]:
         f"of the {found.judged} samples that the learners are most confident about, {found.wrong} have a "
         "different label"
     )
-    told = [f"{p.samples} labelled {p.given} look like {p.suggested}" for p in found.pairs]
-    if told:
-        yield Evidence("; ".join(told[:3]))
+    parts = [f"{p.samples} labelled {p.given} look like {p.suggested}" for p in found.pairs]
+    if parts:
+        yield Evidence("; ".join(parts[:3]))
     names = [f"{s.index} ({s.given} → {s.suggested})" for s in found.suspects if s.index is not None]
     if names:
         yield Evidence(f"suspects by index in the dataset: {listed(names, 12)}")

@@ -54,11 +54,11 @@ class LossPrefersWrong(Check):
         found = run.outcome(LossPrefersWrongFact)
         if found is None:
             return
-        told = self._values(found) if found.task == "values" else self._answers(found)
-        told = told or self._endless(found) or self._gradient(found)
-        if told is None:
+        result = self._values(found) if found.task == "values" else self._answers(found)
+        result = result or self._endless(found) or self._gradient(found)
+        if result is None:
             return
-        message, fix = told
+        message, fix = result
         yield self.finding(
             Severity.ERROR,
             message=message,
@@ -93,10 +93,10 @@ class LossPrefersWrong(Check):
 
     def _gradient(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
         """Both finite differences agree, and autograd gives the opposite sign."""
-        slope, coarse, told = found.slope, found.coarse_slope, found.autograd_slope
+        slope, coarse, autograd = found.slope, found.coarse_slope, found.autograd_slope
         size = self.margin * max(abs(found.start), 1e-12)
-        clear = min(abs(slope), abs(told)) > size and abs(slope - coarse) < self.agree * abs(slope)
-        if clear and slope * told < 0:
+        clear = min(abs(slope), abs(autograd)) > size and abs(slope - coarse) < self.agree * abs(slope)
+        if clear and slope * autograd < 0:
             return (
                 "the gradient of the loss points the wrong way: following it raises the loss",
                 _GRADIENT,

@@ -50,7 +50,7 @@ class NondeterministicStep(Check):
         if found is None or found.kind == "same":
             return
         site = (found.place or NO_PLACE).site
-        message, fix, severity = self._told(run, found, site)
+        message, fix, severity = self._describe(run, found, site)
         first, second = found.losses
         what = "the loss" if found.whole else "the mean of the model's output"
         yield self.finding(
@@ -63,7 +63,9 @@ class NondeterministicStep(Check):
             confidence="certain" if severity is Severity.WARNING else "possible",
         )
 
-    def _told(self, run: RunView, found: NondeterministicStepFact, site: Site) -> tuple[str, str, Severity]:
+    def _describe(
+        self, run: RunView, found: NondeterministicStepFact, site: Site
+    ) -> tuple[str, str, Severity]:
         where = f"{named(run, site)} gives a different result" if site.op else "the gradients differ"
         if found.kind == "generator":
             owned = listed(found.generators)

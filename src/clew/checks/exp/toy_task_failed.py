@@ -68,7 +68,7 @@ class ToyTaskFailed(Check):
             step=0,
             evidence=[
                 *curve(run, self.name),
-                *(Evidence(f"{r.words}: {_told(r)}") for r in found.rungs),
+                *(Evidence(f"{r.words}: {_describe(r)}") for r in found.rungs),
             ],
         )
 
@@ -89,7 +89,7 @@ def _possible(rung: ToyRung) -> str:
     return "" if math.isnan(floor) else f", where {floor:.3g} is possible"
 
 
-def _told(rung: ToyRung) -> str:
+def _describe(rung: ToyRung) -> str:
     verdict = "learned" if rung.taken else "not learned"
     right = number(rung.accuracy)
     share = "" if math.isnan(right) else f", {right:.0%} right"

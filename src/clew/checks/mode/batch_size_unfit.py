@@ -91,14 +91,14 @@ class BatchSizeUnfit(Check):
             fix = f"batch_size={2 ** math.ceil(math.log2(max(10 * most, 64))):.0f}, and more steps"
         else:
             return
-        told = f"gradients of {found.compared} batches were compared {len(points)} times in a short training"
+        text = f"gradients of {found.compared} batches were compared {len(points)} times in a short training"
         yield self.finding(
             Severity.ADVICE,
             message=words,
             fix=fix,
             site=found.line.site,
             step=0,
-            evidence=[*curve(run, self.name), Evidence(told)],
+            evidence=[*curve(run, self.name), Evidence(text)],
             confidence="possible",
         )
 

@@ -269,8 +269,8 @@ class Elsewhere:
 
     @property
     def because(self) -> str:
-        told = f"on rank {self.rank} the loss was {self.kind} at step {self.step}"
-        return f"{told}: {self.why}" if self.why else f"{told}, and gradients are averaged over all ranks"
+        text = f"on rank {self.rank} the loss was {self.kind} at step {self.step}"
+        return f"{text}: {self.why}" if self.why else f"{text}, and gradients are averaged over all ranks"
 
     @property
     def fix(self) -> str:

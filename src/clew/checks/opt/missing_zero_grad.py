@@ -59,7 +59,7 @@ class MissingZeroGrad(Check):
             stale = later.values == 1.0
             count = int(np.count_nonzero(stale))
             if count >= self.least and count >= self.sustained * len(later):
-                what, fix = self._told(run, site)
+                what, fix = self._describe(run, site)
                 yield self.finding(
                     Severity.ERROR,
                     message=f"{what}: {count} of the {len(later)} sampled steps add to those of earlier "
@@ -73,7 +73,7 @@ class MissingZeroGrad(Check):
                     ],
                 )
 
-    def _told(self, run: RunView, site: Site) -> tuple[str, str]:
+    def _describe(self, run: RunView, site: Site) -> tuple[str, str]:
         """How often zero_grad() is called, and the fix for that."""
         clearing = _clearing(run)
         whose = _owner(run, site)

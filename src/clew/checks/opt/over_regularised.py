@@ -242,9 +242,9 @@ def _blamed(found: OverRegularisedFact, fall: float) -> tuple[str, str, Site]:
 
 def _alone(found: OverRegularisedFact) -> list[Evidence]:
     names = {"on": "as it is", "off": "without regularisation"}
-    told = [
+    parts = [
         f"{found.start - gains[0]:.3g} {names.get(name, name)}"
         for name, gains in found.gains.items()
         if gains
     ]
-    return [Evidence(f"loss after the experiment: {', '.join(told)}")]
+    return [Evidence(f"loss after the experiment: {', '.join(parts)}")]

@@ -77,5 +77,5 @@ def _after(attempt: Attempt) -> str:
 
 def _agreement(attempt: Attempt) -> Iterator[Evidence]:
     if attempt.difference:
-        told = ", ".join(f"{name} {value:.2g}" for name, value in attempt.difference.items())
-        yield Evidence(f"relative differences from the eager step: {told}")
+        text = ", ".join(f"{name} {value:.2g}" for name, value in attempt.difference.items())
+        yield Evidence(f"relative differences from the eager step: {text}")

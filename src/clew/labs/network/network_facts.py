@@ -128,8 +128,8 @@ def _try(
     try:
         note(notes, traced)
     except Exception as error:  # noqa: BLE001 - what can't be determined is not judged
-        told = (str(error).splitlines() or [""])[0][:120]
-        notes.unjudged.update(dict.fromkeys(checks, f"{type(error).__name__}: {told}"))
+        text = (str(error).splitlines() or [""])[0][:120]
+        notes.unjudged.update(dict.fromkeys(checks, f"{type(error).__name__}: {text}"))
 
 
 def _model(traced: TracedNetwork, root: str) -> ModelFact:

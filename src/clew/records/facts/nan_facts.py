@@ -70,10 +70,10 @@ class OperationInput:
 
     def __str__(self) -> str:
         shape = "?" if self.shape is None else ", ".join(map(str, self.shape))
-        told = f"{self.name}: {self.dtype} ({shape})"
+        text = f"{self.name}: {self.dtype} ({shape})"
         if self.min is not None and self.max is not None:
-            told += f", from {self.min:.4g} to {self.max:.4g}"
-        return told + (f", {self.nonfinite} non-finite" if self.nonfinite else "")
+            text += f", from {self.min:.4g} to {self.max:.4g}"
+        return text + (f", {self.nonfinite} non-finite" if self.nonfinite else "")
 
 
 @dataclass(frozen=True)
