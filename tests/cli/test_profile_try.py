@@ -34,7 +34,7 @@ print(total.hex(), torch.rand(1).item().hex())
 
 
 def without_compiler(folder: Path) -> dict[str, str]:
-    """Compiling takes too long for a test. What was compiled earlier on this machine lies in another folder."""
+    """Compiling takes too long for a test. What this machine compiled earlier lies in another folder."""
     return {"CXX": "/nowhere/c++", "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")}
 
 
