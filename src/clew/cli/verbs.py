@@ -69,7 +69,7 @@ def clew(ctx: click.Context, version: bool) -> int | None:
 
     \b
       clew check train.py            test the network in its first steps
-      clew run train.py --lr 0.1     train as usual; the diagnosis comes at the end
+      clew run train.py --lr 0.1     train as usual, then the diagnosis
       clew why                       the diagnosis of the newest run, again
       clew explain missing-zero-grad
     """
