@@ -114,6 +114,8 @@ class StepMatrix:
         self, slot: int, tensor: Tensor, lo: float = -_INF, hi: float = _INF, unit_dim: int | None = None
     ) -> None:
         """Fill a row. If it has room for them, add the shares of dead units and of saturated values."""
+        if self._others is not None:
+            self._empty(slot)
         if on_host(tensor):
             if not self._row(slot, tensor, lo, hi, unit_dim).fill(tensor):
                 self._measure_elsewhere(slot, tensor, lo, hi, unit_dim)
@@ -152,9 +154,13 @@ class StepMatrix:
         if known is None or not known.fill(tensor):  # on a device, or not readable for the kernel
             return False
         if self._others is not None:
-            self.values[slot, self._others] = math.nan  # otherwise the last step's would be written again
+            self._empty(slot)
         self._filled[slot] = None
         return True
+
+    def _empty(self, slots: Any) -> None:
+        """Clear the columns that the kernel does not fill: they still hold the last step's numbers."""
+        self.values[slots, self._others] = math.nan
 
     def known(self, key: Any) -> int | None:
         """The row of a site that was measured before."""
@@ -171,6 +177,8 @@ class StepMatrix:
         if slots is None or slots.named is not named:
             slots = self._together[at] = Slots(named, [self.slot(name, name.site) for _, name in named])
         hist = self._hist_address if self.histograms else None
+        if self._others is not None:
+            self._empty(slots.numbers)
         at.kernel.stats_list(*at.arrays, at.count, slots.address, self._address, self._stride, hist)
         self._filled.update(slots.filled)
         return slots

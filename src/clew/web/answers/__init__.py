@@ -3,7 +3,7 @@
 Enter at `api_answers.py`. May import: records, store, render, web, web.runs.
 
 - `api_answers`: answers every API request, independent of HTTP: used by the server and by the report
-- `layer_maps`: layers by steps: any statistic of all layers as one map
+- `layer_maps`: layers by steps: any signal with a layer map, for all layers at once
 - `recorded_histograms`: a layer's histograms over time: bins of powers of two, and signed bins of values
   where recorded
 - `report_file`: the report: the browser page with all answers inlined, in one file that needs no server

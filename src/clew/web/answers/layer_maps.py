@@ -1,4 +1,4 @@
-"""Layers by steps: any statistic of all layers as one map."""
+"""Layers by steps: any signal with a layer map, for all layers at once."""
 
 from __future__ import annotations
 
