@@ -43,6 +43,7 @@ _STATISTICS = ("mean", "std", "var", "sub", "div", "norm", "batch_norm")
 class BatchLeak(Check):
     id = "EXP040"
     name = "batch-leak"
+    rank = 1410
     needs = (BatchLeakFact,)
     confidence = "certain"
 

@@ -43,6 +43,7 @@ from clew.records.plural import counted
 class CannotOverfitBatch(Check):
     id = "EXP001"
     name = "cannot-overfit-batch"
+    rank = 1420
     needs = (CannotOverfitBatchFact,)
 
     # A network that can't learn a toy can't learn a batch either.

@@ -39,6 +39,7 @@ from clew.records.plural import counted
 class CapacityTooSmall(Check):
     id = "EXP003"
     name = "capacity-too-small"
+    rank = 1460
     needs = (CapacityTooSmallFact,)
 
     caused_by = ("learning-faults",)

@@ -53,6 +53,7 @@ class OtherSamplesTrial:
 class DimensionMixup(Check):
     id = "EXP044"
     name = "dimension-mixup"
+    rank = 1440
     needs = (DimensionMixupFact,)
 
     groups = ("network-faults",)

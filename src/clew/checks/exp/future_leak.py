@@ -48,6 +48,7 @@ _FIXES = {
 class FutureLeak(Check):
     id = "EXP041"
     name = "future-leak"
+    rank = 1410
     needs = (FutureLeakFact,)
     confidence = "certain"
 

@@ -39,6 +39,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class LossPrefersWrong(Check):
     id = "EXP043"
     name = "loss-prefers-wrong"
+    rank = 1430
     needs = (LossPrefersWrongFact,)
 
     groups = ("network-faults",)

@@ -41,6 +41,7 @@ from clew.records.site import Site
 class NondeterministicStep(Check):
     id = "EXP045"
     name = "nondeterministic-step"
+    rank = 1460
     needs = (NondeterministicStepFact,)
 
     relative: float = 1e-5  # difference of the losses; another order of sums makes less in single precision

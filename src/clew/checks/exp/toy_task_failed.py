@@ -47,6 +47,7 @@ FIXES = {
 class ToyTaskFailed(Check):
     id = "EXP002"
     name = "toy-task-failed"
+    rank = 1420
     needs = (ToyTaskFailedFact,)
 
     caused_by = ("learning-faults", "input-ignored")

@@ -103,6 +103,7 @@ class SpareOutputs:
 class LossUnfit(Check):
     id = "LOSS009"
     name = "loss-unfit"
+    rank = 570
     needs = (any_of(LossFact, LossFailedFact),)
 
     groups = ("loss-faults",)

@@ -90,6 +90,7 @@ class PaddingTrial:
 class MaskInverted(Check):
     id = "OUT004"
     name = "mask-inverted"
+    rank = 760
     needs = (any_of(signals.LOSS, LossFact, MaskInvertedFact),)
 
     groups = ("layer-faults",)
