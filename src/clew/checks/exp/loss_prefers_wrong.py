@@ -55,7 +55,7 @@ class LossPrefersWrong(Check):
         found = run.outcome(LossPrefersWrongFact)
         if found is None:
             return
-        result = self._values(found) if found.task == "values" else self._answers(found)
+        result = self._of_values(found) if found.task == "values" else self._of_answers(found)
         result = result or self._endless(found) or self._gradient(found)
         if result is None:
             return
@@ -69,13 +69,13 @@ class LossPrefersWrong(Check):
             evidence=[Evidence(_sentence(found)), *curve(run, self.name)],
         )
 
-    def _answers(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
+    def _of_answers(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
         right, wrong = found.right, number(found.wrong)
         if right - wrong > self.margin * (abs(right) + abs(wrong)):
             return "the loss is lower for wrong answers than for right ones", _FLIP
         return None
 
-    def _values(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
+    def _of_values(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
         right = found.right
         others = [v for x, v in zip(found.x, found.y, strict=False) if x != 1.0]
         if others and right > max(others) and right - min(others) > self.margin * abs(right):
