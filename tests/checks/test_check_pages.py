@@ -10,7 +10,7 @@ import pytest
 from clew.checks import catalog
 from clew.checks.base import SECTIONS, Check, sections, summary
 from clew.checks.catalog import pages
-from clew.checks.thresholds import described
+from clew.checks.thresholds import thresholds_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = pytest.mark.parametrize("kind", catalog.CHECKS, ids=lambda kind: kind.name)
@@ -36,7 +36,7 @@ def test_a_check_is_named_after_the_fault_and_titled_by_id_and_name(kind: type[C
 @KINDS
 def test_every_threshold_says_what_it_means(kind: type[Check]) -> None:
     page = pages()[f"{kind.name}.md"]
-    for threshold in described(kind()):
+    for threshold in thresholds_of(kind()):
         row = next(line for line in page.splitlines() if line.startswith(f"| `{threshold.name}` "))
         assert len(row.split("|")[3].strip()) > 10, f"{threshold.name} has no comment"
 

@@ -12,7 +12,7 @@ from clew import checks
 from clew.checks.base import SECTIONS, Check, UnknownCheck, sections, summary
 from clew.checks.custom_checks import own_checks
 from clew.checks.needs import options, text_of
-from clew.checks.thresholds import described
+from clew.checks.thresholds import thresholds_of
 from clew.records.built_ins import built_ins
 
 __all__ = ["CHECKS", "UnknownCheck", "everything", "find"]
@@ -93,7 +93,7 @@ def page(kind: type[Check]) -> str:
 
 
 def _threshold_table(kind: type[Check]) -> list[str]:
-    rows = [f"| `{t.name}` | {t.value} | {_in_a_cell(t.meaning)} |" for t in described(kind())]
+    rows = [f"| `{t.name}` | {t.value} | {_in_a_cell(t.meaning)} |" for t in thresholds_of(kind())]
     if not rows:
         return []
     return ["## Thresholds", "", "| name | default | meaning |", "|---|---|---|", *rows, ""]

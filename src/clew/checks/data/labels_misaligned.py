@@ -32,7 +32,7 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import class_counts, feeding_site
-from clew.checks.evidence.experiment_outcome import number
+from clew.checks.evidence.experiment_outcome import or_nan
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -217,8 +217,8 @@ class LabelsMisaligned(Check):
                 evidence=[
                     losses.evidence(f"training loss; the entropy of the classes is {entropy:.3f}"),
                     Evidence(
-                        f"{number(found.neighbours):.0%} of {found.samples} samples have the label of their "
-                        f"nearest neighbour, {number(found.chance):.0%} would by chance"
+                        f"{or_nan(found.neighbours):.0%} of {found.samples} samples have the label of their "
+                        f"nearest neighbour, {or_nan(found.chance):.0%} would by chance"
                     ),
                 ],
             )

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named
+from clew.checks.evidence.experiment_outcome import op_name
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.facts.experiment_facts import NO_PLACE
@@ -67,7 +67,7 @@ class NondeterministicStep(Check):
     def _describe(
         self, run: RunView, found: NondeterministicStepFact, site: Site
     ) -> tuple[str, str, Severity]:
-        where = f"{named(run, site)} gives a different result" if site.op else "the gradients differ"
+        where = f"{op_name(run, site)} gives a different result" if site.op else "the gradients differ"
         if found.kind == "generator":
             owned = listed(found.generators)
             return (

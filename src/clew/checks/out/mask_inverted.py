@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number
+from clew.checks.evidence.experiment_outcome import or_nan
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -117,7 +117,7 @@ class MaskInverted(Check):
         found = run.outcome(MaskInvertedFact)
         if found is None:
             return
-        effect, read = found.padding_effect, number(found.positions_read)
+        effect, read = found.padding_effect, or_nan(found.positions_read)
         if not self.trial.shows(effect, read, found.by_position):
             return
         yield self.finding(
