@@ -427,7 +427,7 @@ def test_tensors_that_nothing_optimises_are_refused():
 
     subject = captured(program)
     assert subject.step is None
-    assert "weight is trained, but is in no module or optimizer" in subject.reasons["step"]
+    assert "weight is trained, but belongs to no module or optimizer" in subject.reasons["step"]
 
 
 def test_bare_parameters_of_an_optimizer_are_no_data():

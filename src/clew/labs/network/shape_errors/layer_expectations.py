@@ -111,7 +111,7 @@ def _too_small(layer: _ConvNd, x: Tensor) -> Mismatch | None:
             what = "sequence" if spatial == 1 else "image"
             text = (
                 f"the {what} is down to {sizes_text(x.shape[-spatial:])} here, smaller than the kernel: use "
-                "fewer poolings or strides, or padding"
+                "fewer pooling layers or strides, or padding"
             )
             return Mismatch("shape", f"at least {sizes_text(layer.kernel_size)}", shape_text(x), text)
     return None
