@@ -63,7 +63,7 @@ def test_a_loader_that_limits_is_named_with_its_slowest_stage() -> None:
     assert found.severity is Severity.WARNING
     assert (
         found.message
-        == "training waits for data in 90% of the time; RandomRotation takes 80% of a sample's time"
+        == "training waits for data 90% of the time; RandomRotation takes 80% of a sample's time"
     )
     assert (found.site.file, found.site.line) == ("photos.py", 40)
     assert "RandomRotation" in found.fix

@@ -27,7 +27,7 @@ def test_a_network_that_gets_less_than_halfway_is_an_error_with_every_attempt() 
     (found,) = findings(CannotOverfitBatch(), run)
     assert found.severity is Severity.ERROR
     assert found.message == (
-        "the network can't memorise 8 samples: the loss goes from 2.5 to 1.2 at best, where 0 is possible; "
+        "the network can't memorise 8 samples: the loss goes from 2.5 to 1.2 at best; 0 is possible, and "
         "a constant prediction gives 2.3"
     )
     assert [e.text for e in found.evidence] == [

@@ -118,7 +118,7 @@ def test_a_loss_that_the_first_steps_blew_up_with_a_layer_they_killed_is_the_rat
 
     (found,) = findings(CHECK, run([0.01] + [1.0] * 40))
     assert found.severity is Severity.WARNING
-    assert "from 70 via 2e+04 to 27" in found.message
+    assert "from 70 to 2e+04, then to 27" in found.message
     assert not findings(CHECK, run([0.01] + [0.6] * 40)), "a layer that lives"
     assert not findings(CHECK, run([1.0] * 41)), "silent before the first step"
 
@@ -193,4 +193,4 @@ def test_a_rate_that_a_schedule_warms_up_to_is_not_judged_by_an_experiment_witho
     found, reason = ask(CHECK, compared([0.0] * 3, warms_up=True).view())
     assert not found
     assert reason is not None
-    assert reason.endswith("but the experiment used it from the first step on")
+    assert reason.endswith("but the experiment used it from the first step")

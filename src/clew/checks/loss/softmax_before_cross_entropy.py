@@ -14,7 +14,7 @@ Return the raw scores (logits) from the model and remove the softmax; apply it o
 probabilities. Or use log-probabilities: `log_softmax` and `nll_loss`.
 
 ## Known problems
-None known: logits of which every row sums to 1 and is never negative do not occur by chance.
+None known: logits whose rows are never negative and all sum to 1 do not occur by chance.
 Log-probabilities, which are negative, are not reported: another softmax does not change them.
 
 ## References

@@ -113,7 +113,7 @@ class PredictionCollapse(Check):
         last = max(
             (int(s.steps[-1]) for _, s in run.series(signals.PREDICTION_TOP_SHARE)), default=self.settled
         )
-        return None if last >= self.settled else f"checked from step {self.settled} on"
+        return None if last >= self.settled else f"checked only after {self.settled} steps"
 
 
 def _classes(run: RunView, site: Site) -> int:
