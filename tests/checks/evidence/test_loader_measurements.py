@@ -69,7 +69,7 @@ def test_a_loader_that_limits_is_named_with_its_slowest_stage() -> None:
     assert "RandomRotation" in found.fix
 
 
-def test_a_loader_without_workers_is_told_of_them() -> None:
+def test_a_loader_without_workers_is_advised_to_use_them() -> None:
     [found] = judged(SlowLoader(), made(speeds=replace(SPEEDS, workers=0)))
     assert "num_workers" in found.fix
     assert (found.site.file, found.site.line) == ("train.py", 12)

@@ -52,5 +52,5 @@ def test_a_loss_of_unknown_floor_must_only_fall_beyond_its_spread(
     assert len(findings(CannotOverfitBatch(), run)) == count
 
 
-def test_a_loss_that_never_was_finite_says_nothing() -> None:
+def test_a_loss_that_was_never_finite_says_nothing() -> None:
     assert not findings(CannotOverfitBatch(), made({"remaining": 1.0}, start="nan"))

@@ -39,7 +39,7 @@ def test_a_loss_above_three_times_its_start_has_diverged() -> None:
     assert not findings(CHECK, training([2.0] * 20 + [6.0] * 20, [0.2] * 40))
 
 
-def test_a_standing_loss_is_a_warning_after_fifty_steps() -> None:
+def test_a_loss_that_does_not_move_is_a_warning_after_fifty_steps() -> None:
     (found,) = findings(CHECK, training([2.0] * 50, [0.2] * 50))
     assert found.severity is Severity.WARNING
     run = training([2.0] * 49, [0.2] * 49)
@@ -88,7 +88,7 @@ def test_a_loss_that_changes_sign_is_not_expected_to_fall() -> None:
     assert not findings(CHECK, training([0.5, -0.5, 0.3, -0.2] * 30, [0.2] * 120))
 
 
-def test_two_losses_that_stand_are_a_game() -> None:
+def test_two_losses_that_do_not_move_are_left_alone() -> None:
     run = training([0.7] * 60, [0.2] * 60)
     run.signal("loss", [0.7] * 60, Site(op="backward", file="train.py", line=60, phase="train"))
     assert not findings(CHECK, run)

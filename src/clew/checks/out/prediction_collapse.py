@@ -37,7 +37,7 @@ from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
 FIX = (
-    "fix the other findings first; then try a lower learning rate or normalised input; to test: "
+    "fix any other findings first; then try a lower learning rate or normalised input; to test: "
     "clew check --only input-ignored,cannot-overfit-batch train.py"
 )
 

@@ -85,8 +85,8 @@ class DropoutMisplaced(Check):
             site,
             dropout,
             Severity.WARNING if spread >= self.shift else Severity.ADVICE,
-            f"{run.name(site)} comes right before {norm}, which learns a variance {spread:.1f} times "
-            "that of evaluation, where nothing is dropped",
+            f"{run.name(site)} drops values right before the normalisation {norm}, which learns a variance "
+            f"{spread:.1f} times that of evaluation, where nothing is dropped",
             "put the dropout after the normalisation and the activation",
         )
 
