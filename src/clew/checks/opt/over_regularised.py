@@ -62,7 +62,7 @@ class DecayPull:
     shrunk: float = 0.7  # size of the weights at the end over that at the start
     stuck: float = 0.9  # loss at the end over that at the start
     gone: float = 0.1  # share of what all layers together passed on at first; below it, they pass on nothing
-    constant: float = 0.5  # the same, where the weights pass on nothing
+    constant: float = 0.5  # loss at the end over that at the start, where the weights pass on nothing
     window: int = 10  # sampled steps of the weights
 
     def shrinking(self, run: RunView, kept: float) -> Iterator[tuple[float, list[Series]]]:
@@ -130,7 +130,7 @@ class DropoutCost:
 class RegularisationTrial:
     """What a trial without regularisation must show."""
 
-    seeds: int = 3  # for which the experiment must give the same result
+    seeds: int = 3  # seeds for which the experiment must give the same result
     behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
     moved: float = 0.1  # share of the first loss by which it must fall without them to show anything
     alone: float = 0.5  # share of that fall without weight decay alone, above which it alone is to blame

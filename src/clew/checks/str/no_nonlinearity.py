@@ -6,8 +6,8 @@ normalisation between them: the second gets exactly the output of the first, and
 The check looks at the forward pass, so it sees an activation that is called as a function.
 
 ## Why is this bad?
-A linear map of a linear map is a linear map: both layers together can do no more than one of
-them, and a network of nothing else is linear regression with many parameters. Most often the
+A linear map of a linear map is a linear map: the two layers together can do no more than one of
+them, and a network of such layers alone is linear regression with many parameters. Most often the
 activation function was forgotten.
 
 ## How to fix
