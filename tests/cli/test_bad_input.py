@@ -144,6 +144,6 @@ def test_removal_without_a_terminal_needs_yes(folder: Path) -> None:
     assert run.exists()
 
 
-def test_mistake_is_told_by_the_process_too(folder: Path) -> None:
+def test_mistakes_are_reported_by_the_process_too(folder: Path) -> None:
     done = clew(folder, "run", "nowhere.py")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "clew: no such script: nowhere.py\n")

@@ -1,4 +1,4 @@
-"""A profile as files: each is opened by the tool that it is for, or read by the rules of its format."""
+"""A profile as files: each is opened by the tool it is meant for, or read by the rules of its format."""
 
 from __future__ import annotations
 

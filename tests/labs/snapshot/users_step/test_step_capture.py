@@ -1,4 +1,4 @@
-"""From a running program to a subject: how the loss is made again, what is data, and what is refused."""
+"""From a running program to a subject: how the loss is recomputed, what is data, and what is refused."""
 
 from __future__ import annotations
 
