@@ -130,7 +130,7 @@ class LearningRateTooHigh(Check):
         return self.finding(
             Severity.WARNING,
             message=f"learning rate {own.rate:.3g} is too high: on a snapshot, {trial.found.steps} steps "
-            f"take the loss from {start:.3g} to {ended:.3g}, and to {lower:.3g} at {other.rate:.2g}",
+            f"take the loss from {start:.3g} to {ended:.3g}, but to {lower:.3g} at {other.rate:.2g}",
             fix=f"lr={other.rate:.1g}  # instead of {own.rate:.3g}",
             site=where(run, trial.found.line),
             step=0,
@@ -180,15 +180,13 @@ class LearningRateTooHigh(Check):
             )
         end = loss.last(self.window).median
         peak = self.burst.peak(loss, start, end, self.window)
-        via = "" if peak is None else f" via {peak:.3g}"
+        via = "" if peak is None else f" to {peak:.3g}, then"
         return f"the loss went from {start:.3g}{via} to {end:.3g} in {loss.span} steps"
 
     def unjudged(self, run: RunView) -> str | None:
         trial = self.trial.read(run)
         if trial is not None and trial.found.warms_up:
-            return (
-                "a schedule warms up to this learning rate, but the experiment used it from the first step on"
-            )
+            return "a schedule warms up to this learning rate, but the experiment used it from the first step"
         if run.has(LearningRateTooHighFact):
             return why_not(run, self.name)
         return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")

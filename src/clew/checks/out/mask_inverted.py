@@ -170,7 +170,7 @@ def _future_only(check: Check, run: RunView, samples: int) -> Iterator[Finding]:
             else "torch.triu(torch.ones(T, T), diagonal=1).bool()  # True: hidden",
             site=site,
             step=int(shares.steps[0]),
-            evidence=shares.evidence("1 where all of the past is hidden and none of the future"),
+            evidence=shares.evidence("1: all of the past is hidden, none of the future"),
         )
 
 
