@@ -17,11 +17,11 @@ from clew.labs.loaders.user_errors import error_line
 from clew.labs.loaders.value_view import (
     label_field,
     label_text,
-    named_fields,
     parts_of,
     rows_of,
     view_value,
 )
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.records.errors import CannotRead
 from clew.records.sample_views import FieldView, LoaderView, SamplePath, ValueView
 
@@ -182,7 +182,7 @@ def _rows(
 def _labels(batch: Any, number: int, decoder: TokenDecoder) -> list[str]:
     found = []
     for row in rows_of(batch, number):
-        fields = dict(named_fields(row))
+        fields = sample_fields(row)
         target = label_field(fields)
         found.append(label_text(fields[target], decoder) if target is not None else "")
     return found

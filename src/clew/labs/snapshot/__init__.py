@@ -12,6 +12,8 @@ Enter at `subject.py`, what an experiment works on. May import: records, measure
 - `op_recorder`: the one recorder of ops: what runs, in which modules, what it reads, writes and returns
 - `sample_exhibits`: samples of a batch in a form people can look at: images, text, waveforms or rows of
   numbers
+- `sample_fields`: the fields of a sample or batch, by key, field name or position: `image`, `meta.size`,
+  `0`, `1.2`
 - `sample_pool`: draws more samples from the dataset than training has seen, in the form of the step's
   batches
 - `snapshot`: the one way to run the user's code again and leave no trace

@@ -10,7 +10,7 @@ import contextlib
 import copy
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,19 +139,6 @@ def owned(value: Any) -> Any:
 
 def _own(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
-
-
-def parts(sample: Any, prefix: str = "") -> dict[str, Any]:
-    """The fields of a sample or batch, by key or position."""
-    if isinstance(sample, Mapping):
-        pairs = [(str(key), value) for key, value in sample.items()]
-    elif isinstance(sample, (list, tuple)):
-        pairs = [(str(n), value) for n, value in enumerate(sample)]
-    else:
-        return {prefix or "sample": sample}
-    return {
-        k: v for name, part in pairs for k, v in parts(part, f"{prefix}.{name}" if prefix else name).items()
-    }
 
 
 def column(samples: Sequence[Any]) -> Tensor | None:

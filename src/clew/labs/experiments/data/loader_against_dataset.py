@@ -16,11 +16,11 @@ from clew.labs.snapshot.dataset_copy import (
     as_tensor,
     column,
     owned,
-    parts,
     reading,
     source,
     written_at,
 )
+from clew.labs.snapshot.sample_fields import is_container, sample_fields
 from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -97,9 +97,9 @@ def _pair(one: DatasetSource, other: DatasetSource, indices: list[int], seed: in
 
 def _compared(items: list[Any], batch: Any) -> list[DeliveredField]:
     """The fields that exist under the same key or position before and after."""
-    samples = [parts(item) for item in items]
-    delivered = parts(batch)
-    if not isinstance(items[0], (Mapping, list, tuple)) and len(delivered) == 1:
+    samples = [_numbers(item) for item in items]
+    delivered = _numbers(batch)
+    if not is_container(items[0]) and len(delivered) == 1:
         delivered = {"sample": next(iter(delivered.values()))}
     columns: dict[str, Tensor] = {}
     for name in samples[0]:
@@ -113,6 +113,11 @@ def _compared(items: list[Any], batch: Any) -> list[DeliveredField]:
     return [
         relation(name, made, delivered[name], others) for name, made in columns.items() if name in delivered
     ]
+
+
+def _numbers(sample: Any) -> dict[str, Any]:
+    """The fields, with every number of a list: collate creates a tensor for each."""
+    return sample_fields(sample, rows=False, most=None)
 
 
 def _summed(fields: list[DeliveredField]) -> DeliveredField:

@@ -11,13 +11,13 @@ from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.snapshot.dataset_copy import (
     DatasetSource,
     column,
-    parts,
     reading,
     same_numbers,
     source,
     stored_arrays,
     written_at,
 )
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -78,7 +78,8 @@ class RereadSamples(Experiment):
 
 
 def _sample(origin: DatasetSource, index: int) -> dict[str, Tensor]:
-    made = {name: column([value]) for name, value in parts(origin.item(index, seed=index)).items()}
+    fields = sample_fields(origin.item(index, seed=index), rows=False, most=None)
+    made = {name: column([value]) for name, value in fields.items()}
     return {name: value for name, value in made.items() if value is not None}
 
 
