@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import COLLATE, READ, datasets_in
 from clew.labs.loaders.readable_loader import BATCHES, ITERABLE, MAP, MODEL, ReadableLoader
 from clew.labs.loaders.sample_path import fingerprint, path_of
 from clew.labs.loaders.token_decoder import TokenDecoder
@@ -21,6 +20,7 @@ from clew.labs.loaders.value_view import (
     rows_of,
     view_value,
 )
+from clew.labs.snapshot.dataset_stages import COLLATE, READ, datasets_in
 from clew.labs.snapshot.sample_fields import sample_fields
 from clew.records.errors import CannotRead
 from clew.records.sample_views import FieldView, LoaderView, SamplePath, ValueView

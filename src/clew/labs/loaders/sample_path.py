@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import COLLATE, READ, TRANSFORM, DatasetStage
 from clew.labs.loaders.readable_loader import ReadableLoader
 from clew.labs.loaders.stage_trace import StageCall
 from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import error_line
 from clew.labs.loaders.value_view import parts_of, rows_of, view_value
 from clew.labs.snapshot.dataset_copy import owned
+from clew.labs.snapshot.dataset_stages import COLLATE, READ, TRANSFORM, DatasetStage
 from clew.labs.snapshot.sample_fields import sample_fields
 from clew.labs.snapshot.sample_pool import rows_as_bytes
 from clew.measure.rng import seed_all

@@ -22,7 +22,7 @@ from clew.labs.network.tensor_info import with_names
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import for_real, forward, unwrapped, without_computing
-from clew.labs.network.visitor import feeds, op_name
+from clew.labs.network.visitor import aten_name, feeds
 from clew.records.network import INPUT, Edge, Graph, Node, TensorInfo
 
 Ways = dict[tuple[int, int], str]  # a size here and at other sizes: how it is written
@@ -123,7 +123,7 @@ class _Builder:
                 id=self._calls + op.index,
                 parent=op.call.index if op.call is not None else None,
                 kind="op",
-                label=op_name(op.function),
+                label=aten_name(op.function),
                 type=str(op.function),
                 path=op.call.path if op.call is not None else "",
                 outputs=op.outputs,
@@ -193,7 +193,7 @@ def _label(call: ModuleCall) -> str:
 
 def _step_over(op: Op) -> int | None:
     """The source that replaces an op without a meaning of its own; None for all others."""
-    if op_name(op.function) not in _BOOKKEEPING or op.given:
+    if aten_name(op.function) not in _BOOKKEEPING or op.given:
         return None
     return max(op.sources, default=INPUT)
 

@@ -4,6 +4,8 @@ Enter at `subject.py`, what an experiment works on. May import: records, measure
 
 - `dataset_copy`: reads a copy of a map-style dataset the way its loader does; the program's dataset is
   not touched
+- `dataset_stages`: the stages a sample passes: nested datasets, their methods, transforms and functions,
+  and collate
 - `inplace_writes`: in-place writes: which arguments an op writes to, and a journal that undoes the writes
 - `module_state`: state that no `state_dict` contains: attributes of objects, tensors and arrays in them,
   generators

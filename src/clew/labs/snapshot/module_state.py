@@ -27,6 +27,7 @@ CONTAINERS = (list, dict, set, OrderedDict, deque)  # whose contents are restore
 _SIMPLE = frozenset({bool, int, float, str, type(None)})
 _NOTHING: list[tuple[Any, Any]] = []
 _DEEPEST = 8  # levels of containers that are copied
+MOST_ITEMS = 16  # of a list that are searched for generators
 _OTHERS = ("torch", "numpy", "builtins", "enum", "logging", "threading", "_thread")
 LARGEST = 2**26  # bytes of an array
 MOST_ELEMENTS = 2**24  # of a tensor or array that is copied; more is data, not state
@@ -62,7 +63,7 @@ class ObjectState:
 
     def generators(self) -> list[Any]:
         """The object's own random generators."""
-        return [value for value, _ in self._attributes.values() if isinstance(value, GENERATORS)]
+        return own_generators(self._owner)
 
     def plain_tensors(self) -> Iterator[Tensor]:
         """Tensors of a module that are neither parameters nor buffers: caches and constants."""
@@ -73,6 +74,13 @@ class ObjectState:
                     inside = one.values() if isinstance(one, dict) else one
                     parts = inside if isinstance(one, (dict, list)) else (one,)
                     yield from (part for part in parts if isinstance(part, Tensor))
+
+
+def own_generators(owner: Any) -> list[Any]:
+    """The random generators in an object's attributes, and in lists and tuples there."""
+    values = list(vars(owner).values())
+    parts = (value[:MOST_ITEMS] if isinstance(value, (list, tuple)) else (value,) for value in values)
+    return [part for row in parts for part in row if isinstance(part, GENERATORS)]
 
 
 def state_of(model: nn.Module) -> list[Tensor]:

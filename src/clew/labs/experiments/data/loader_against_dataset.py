@@ -18,7 +18,7 @@ from clew.labs.snapshot.dataset_copy import (
     owned,
     reading,
     source,
-    written_at,
+    source_line,
 )
 from clew.labs.snapshot.sample_fields import is_container, sample_fields
 from clew.labs.snapshot.sample_pool import random_order
@@ -71,8 +71,8 @@ class LoaderAgainstDataset(Experiment):
                 fields=tuple(map(_summed, found.values())),
                 collate=getattr(subject.loader.collate_fn, "__qualname__", "collate_fn"),
                 dataset=type(subject.dataset).__name__,
-                line=written_at(subject.loader.collate_fn)
-                or written_at(getattr(type(subject.dataset), "__getitem__", None))
+                line=source_line(subject.loader.collate_fn)
+                or source_line(getattr(type(subject.dataset), "__getitem__", None))
                 or SourceLine(*subject.line),
             )
         )

@@ -14,8 +14,8 @@ from clew.labs.snapshot.dataset_copy import (
     reading,
     same_numbers,
     source,
+    source_line,
     stored_arrays,
-    written_at,
 )
 from clew.labs.snapshot.sample_fields import sample_fields
 from clew.labs.snapshot.sample_pool import random_order
@@ -57,7 +57,8 @@ class RereadSamples(Experiment):
             arrays=tuple(arrays),
             means=means,
             deviations=deviations,
-            line=written_at(getattr(type(subject.dataset), "__getitem__", None)) or SourceLine(*subject.line),
+            line=source_line(getattr(type(subject.dataset), "__getitem__", None))
+            or SourceLine(*subject.line),
         )
         line = Plot("mean of samples, read repeatedly", range(len(means)), means, "read", "mean")
         return Result(found, [line] if means else [])
