@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.network.batch_independence import ReplacedSamples, leak_of, meant
 from clew.labs.experiments.tools.float64_step import Doubling, in_double
 from clew.labs.experiments.tools.gradcheck import (
     WRONG,
@@ -25,6 +24,7 @@ from clew.labs.experiments.tools.gradcheck import (
     source_of,
 )
 from clew.labs.experiments.tools.op_tape import differ
+from clew.labs.experiments.tools.replaced_samples import ReplacedSamples, leak_of, meant
 from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
