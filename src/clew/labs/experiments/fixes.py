@@ -20,6 +20,7 @@ from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.step_batch import BOTH, INPUT, StepBatch, joined
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
+from clew.measure.loss_arguments import loss_arguments
 
 TINY = 1e-12  # of a probability, before its logarithm is taken
 
@@ -85,20 +86,18 @@ def _on_prediction(
     """A repair that changes the prediction passed to this loss function."""
 
     def change_call(args: Any, kwargs: Any) -> tuple[Any, Any]:
-        if args:
-            return (change(args[0]), *args[1:]), kwargs
-        return args, {**kwargs, "input": change(kwargs["input"])}
+        prediction, target, more, options = loss_arguments(args, kwargs)
+        return (change(prediction), target, *more), options
 
     return lambda loop, _: replace(loop, around=lambda: _Losses({name: change_call}))
 
 
 def _same_shape(args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The target in the prediction's shape, where both have the same number of elements."""
-    given = {**dict(zip(("input", "target"), args, strict=False)), **kwargs}
-    prediction, target = given.get("input"), given.get("target")
+    prediction, target, more, options = loss_arguments(args, kwargs)
     if isinstance(prediction, Tensor) and isinstance(target, Tensor) and prediction.numel() == target.numel():
-        given["target"] = target.reshape(prediction.shape)
-    return (given.pop("input"), given.pop("target"), *args[2:]), given
+        target = target.reshape(prediction.shape)
+    return (prediction, target, *more), options
 
 
 def _reshape_targets(loop: TrainingLoop, _: Subject) -> TrainingLoop:

@@ -22,6 +22,7 @@ from clew.hooks.entry.user_line import line_of_creation, names_in_callers
 from clew.hooks.seams.loader_seam import Indices
 from clew.labs.loaders.readable_loader import EVAL, MODEL, TRAIN, ReadableLoader, of_loader
 from clew.labs.snapshot.dataset_copy import owned
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.nested_tensors import tensors_in
 from clew.records.errors import CannotRead
 from clew.records.site import Line
@@ -115,7 +116,7 @@ class Collector:
 
     def loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A torch loss function returned."""
-        target = args[1] if len(args) > 1 else kwargs.get("target")
+        target = loss_arguments(args, kwargs).target
         if isinstance(target, Tensor) and not self._targets:
             self._targets = [target]
 

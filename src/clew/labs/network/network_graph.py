@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import nn
 
+from clew.hooks.steps.replay_inputs import Call
 from clew.labs.network.network_inputs import EVEN, Feed, arguments_of, feed
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
 from clew.labs.network.sizes.named_sizes import Naming
@@ -23,6 +24,8 @@ from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import for_real, forward, unwrapped, without_computing
 from clew.labs.network.visitor import aten_name, feeds
+from clew.labs.snapshot.snapshot import Autocast, snapshot
+from clew.measure.rng import Rng
 from clew.records.network import INPUT, Edge, Graph, Node, TensorInfo
 
 Ways = dict[tuple[int, int], str]  # a size here and at other sizes: how it is written
@@ -77,6 +80,13 @@ def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
         raise ForwardError(explain(trace.error, model, trace))
     given = Feed(args, kwargs, arguments=arguments_of(model.forward))
     return _Builder(trace, list(given.described())).graph(type(model).__name__)
+
+
+def graph_of_held_call(call: Call, rng: Rng, autocast: Autocast) -> Graph:
+    """The graph of a call of the program's step, run again with the same random numbers and dtype."""
+    module, args, kwargs = call
+    with snapshot(list(module.modules()), rng=rng, autocast=autocast):
+        return graph_of_call(unwrapped(module), args, kwargs)
 
 
 class _Builder:

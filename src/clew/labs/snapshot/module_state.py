@@ -11,6 +11,7 @@ place, so keeping a reference to the attribute is not enough.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.measure.rng import GENERATORS, generator_state, set_generator_state
+from clew.measure.rng import GENERATORS, generator_state, keep_generators, set_generator_state
 
 CONTAINERS = (list, dict, set, OrderedDict, deque)  # whose contents are restored
 _SIMPLE = frozenset({bool, int, float, str, type(None)})
@@ -81,6 +82,16 @@ def own_generators(owner: Any) -> list[Any]:
     values = list(vars(owner).values())
     parts = (value[:MOST_ITEMS] if isinstance(value, (list, tuple)) else (value,) for value in values)
     return [part for row in parts for part in row if isinstance(part, GENERATORS)]
+
+
+@contextlib.contextmanager
+def keep_loader_generators(loader: Any) -> Iterator[None]:
+    """Restore the state of the generators that a loader and its samplers use."""
+    owners = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler"))]
+    owners.append(getattr(owners[-1], "sampler", None))
+    found = [getattr(owner, "generator", None) for owner in owners]
+    with keep_generators([generator for generator in found if isinstance(generator, torch.Generator)]):
+        yield
 
 
 def state_of(model: nn.Module) -> list[Tensor]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from clew.records.signal_types import Signal
     from clew.records.step_costs import Profile
     from clew.session.activities.faster_steps import FasterSteps
-    from clew.session.activities.leak_watch import LeakWatch
+    from clew.session.activities.growth_recording import GrowthRecording
     from clew.session.session import Session
 
 PROBE = "profile"
@@ -45,10 +45,10 @@ class ProfileRecording(Activity):
     writes_json = True
     _watcher: Watcher  # set by `wire`
 
-    def __init__(self, session: Session, options: ProfileOptions, leaks: LeakWatch) -> None:
+    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthRecording) -> None:
         super().__init__(session)
         self.options = options
-        self._leaks = leaks
+        self._growth = growth
         self.profile: Profile | None = None
         self._recorder: ProfileRecorder | None = None  # only the first process has one
         self._attempts: FasterSteps | None = None
@@ -152,7 +152,7 @@ class ProfileRecording(Activity):
             roof_file=cache_root() / "roof.json",
             notes=self._notes(),
             folder=self._session.path / "traces",
-            watch=self._leaks.watch,
+            watch=self._growth.watch,
             guarded=lambda part: self._session.guarded(PROBE, part),
         )
         self._session.guarded(PROBE, lambda: self._note_python(profile, step))
