@@ -39,7 +39,7 @@ class TrainingLoop:
     full_precision: bool = False  # no autocast
     prepare: tuple[Callable[[StepSnapshot], None], ...] = ()  # changes of modules and optimizer
     # samples in different batches, by seed
-    feed: Callable[[Sequence[StepBatch], int], Sequence[StepBatch]] | None = None
+    rearrange: Callable[[Sequence[StepBatch], int], Sequence[StepBatch]] | None = None
     see: Callable[[Sequence[StepBatch]], Sequence[StepBatch]] | None = None  # changes to the model's inputs
     # in which the loss is computed
     around: Callable[[], contextlib.AbstractContextManager[Any]] = field(default=contextlib.nullcontext)
@@ -264,7 +264,7 @@ REPAIRS: Mapping[str, Repair] = {
     ),
     "silent-broadcast": _fix("targets in the shape of the predictions", _reshape_targets),
     "unnormalised-input": _fix("inputs with mean 0 and standard deviation 1", _set(see=_standardised)),
-    "unshuffled-data": _fix("samples in random order", _set(feed=_shuffled)),
-    "single-label-batches": _fix("samples in random order", _set(feed=_shuffled)),
-    "nonfinite-input": _fix("samples with NaN or infinity dropped", _set(feed=_finite_samples)),
+    "unshuffled-data": _fix("samples in random order", _set(rearrange=_shuffled)),
+    "single-label-batches": _fix("samples in random order", _set(rearrange=_shuffled)),
+    "nonfinite-input": _fix("samples with NaN or infinity dropped", _set(rearrange=_finite_samples)),
 }

@@ -13,15 +13,12 @@ import torch
 from torch import Tensor
 
 from clew.labs.snapshot.sample_fields import sample_fields
+from clew.records.data_names import LABEL_NAMES
 from clew.records.dataset_survey import INPUT, LABEL, OTHER
 
 PLANE = 8  # rows and columns from which a matrix counts as an image
 WAVE = 1024  # values in a row from which it counts as a waveform
 TOKENS = 4
-LABEL_NAMES = {
-    "label", "labels", "target", "targets", "y", "class", "cls", "category", "answer", "label_ids",
-    "class_id", "fine_label", "coarse_label", "output", "gt",
-}  # fmt: skip
 OTHER_NAMES = {
     "id", "ids", "idx", "index", "indices", "path", "file", "filename", "file_name", "name", "key", "uid",
     "uuid", "url", "weight", "weights", "sample_weight", "meta", "metadata", "length", "lengths",

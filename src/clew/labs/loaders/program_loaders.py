@@ -24,6 +24,7 @@ from clew.labs.loaders.readable_loader import EVAL, MODEL, TRAIN, ReadableLoader
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.loss_arguments import loss_arguments
 from clew.measure.nested_tensors import tensors_in
+from clew.records.data_names import says_held_out
 from clew.records.errors import CannotRead
 from clew.records.site import Line
 
@@ -34,7 +35,6 @@ STEPS = 4  # training steps that are observed
 MOST_SECONDS = 20.0  # of them, once there is one
 MOST_BYTES = 256 * 2**20  # of batches that are kept
 MOST_LOADERS = 16
-FOR_EVALUATION = ("val", "test", "eval", "dev", "holdout")
 
 Place = Line
 
@@ -213,10 +213,9 @@ def _assign_roles(watcher: Watcher, found: list[ReadableLoader]) -> None:
 
 
 def _likely_role(readable: ReadableLoader, others_train: bool) -> str:
-    words = " ".join(readable.names).lower()
-    if any(word in words for word in FOR_EVALUATION):
+    if any(map(says_held_out, readable.names)):
         return EVAL
-    if "train" in words or isinstance(readable.sampler, RandomSampler):
+    if any("train" in name.lower() for name in readable.names) or isinstance(readable.sampler, RandomSampler):
         return TRAIN
     return EVAL if others_train else ""
 

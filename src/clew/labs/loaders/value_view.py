@@ -14,6 +14,7 @@ from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.snapshot.sample_exhibits import MOST_POINTS, WAVE, pixels, planes_of, shown
 from clew.labs.snapshot.sample_fields import is_container, is_one_field, sample_fields
 from clew.measure.nested_tensors import named_parts
+from clew.records.data_names import LABEL_NAMES
 from clew.records.sample_views import FieldView, ValueView
 
 LARGEST = 96  # largest side of an image in pixels
@@ -21,7 +22,6 @@ MOST_PARTS = 12  # fields of a sample that are described
 MOST_ELEMENTS = 1 << 24  # elements of a value above which a part of it is used
 MOST_TEXT = 400
 DARK = 128.0  # of 255: an image whose maximum is lower is on another scale
-LABELS = ("label", "labels", "target", "targets", "y", "class", "class_id", "category")
 RATES = ("sample_rate", "sampling_rate", "sr", "samplerate", "fs")
 
 
@@ -142,7 +142,7 @@ def _weight(value: Any) -> tuple[int, int]:
 def label_field(fields: Mapping[str, Any]) -> str | None:
     """By its name; else the last of several fields, if it is one answer."""
     for key in fields:
-        if key.lower().rsplit(".", 1)[-1] in LABELS:
+        if key.lower().rsplit(".", 1)[-1] in LABEL_NAMES:
             return key
     keys = list(fields)
     last = fields[keys[-1]] if len(keys) > 1 else None

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from clew.hooks.entry.user_line import user_line
-from clew.labs.network.network_inputs import Feed
+from clew.labs.network.network_inputs import ForwardInputs
 from clew.labs.network.trace.op_tracer import ForwardTrace, Op
 from clew.labs.network.visitor import aten_name
 from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key
@@ -59,7 +59,7 @@ def _creates(op: Op) -> bool:
     return fresh and any(t.shape and t.bytes for t in op.outputs)
 
 
-def device_literal(model: nn.Module, given: Feed, root: str) -> CpuTensor | None:
+def device_literal(model: nn.Module, given: ForwardInputs, root: str) -> CpuTensor | None:
     """The first tensor that met tensors of another device; raises CannotTrace if that is undecided."""
     held = list(_held(model))
     inputs = tensors_in((given.args, given.kwargs))
@@ -162,7 +162,7 @@ class _CallTracker(TorchFunctionMode):
             followed.calling.pop()
 
 
-def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
+def _moved(model: nn.Module, given: ForwardInputs) -> tuple[Any, Any]:
     """The model's state in place (the snapshot restores it) and the inputs, on the meta device."""
     known: dict[int, tuple[Tensor, Tensor]] = {}
 

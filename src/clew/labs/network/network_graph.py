@@ -14,9 +14,9 @@ from typing import Any
 from torch import nn
 
 from clew.hooks.steps.replay_inputs import Call
-from clew.labs.network.network_inputs import EVEN, Feed, arguments_of, feed
+from clew.labs.network.network_inputs import EVEN, ForwardInputs, arguments_of, forward_inputs
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
-from clew.labs.network.sizes.named_sizes import Naming
+from clew.labs.network.sizes.named_sizes import SizeNames
 from clew.labs.network.sizes.resized_forward import other_sizes, resized
 from clew.labs.network.sizes.size_formulas import Sizes
 from clew.labs.network.tensor_info import with_names
@@ -58,11 +58,13 @@ def _traced(
     inputs: Any,
     sizes: dict[str, Any],
     compute: bool | None,
-) -> tuple[Feed, ForwardTrace]:
+) -> tuple[ForwardInputs, ForwardTrace]:
     """As for the table: made-up sizes become even if the model can't take odd ones."""
-    found: tuple[Feed, ForwardTrace] | None = None
+    found: tuple[ForwardInputs, ForwardTrace] | None = None
     for factor in (1, *EVEN):
-        given = feed(module if module is not None else nn.Identity(), inputs, factor=factor, **sizes)
+        given = forward_inputs(
+            module if module is not None else nn.Identity(), inputs, factor=factor, **sizes
+        )
         if module is None:
             given.arguments = arguments_of(model)
         trace = forward(model, given.args, given.kwargs, compute=compute)
@@ -78,7 +80,7 @@ def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
     trace = for_real(model, args, kwargs)
     if trace.error is not None:
         raise ForwardError(explain(trace.error, model, trace))
-    given = Feed(args, kwargs, arguments=arguments_of(model.forward))
+    given = ForwardInputs(args, kwargs, arguments=arguments_of(model.forward))
     return _Builder(trace, list(given.described())).graph(type(model).__name__)
 
 
@@ -232,11 +234,11 @@ def _folded(nodes: list[Node]) -> list[Node]:
     return [replace(n, repeat=repeats.get(i, 1), hidden=i in hidden) for i, n in enumerate(nodes)]
 
 
-def name_sizes(trace: ForwardTrace, model: nn.Module, given: Feed) -> None:
+def name_sizes(trace: ForwardTrace, model: nn.Module, given: ForwardInputs) -> None:
     """Write names into the trace; a size that may mean several names stays a number."""
     if not given.sizes:
         return
-    naming = Naming(model, given, trace)
+    naming = SizeNames(model, given, trace)
     calls = naming.of_calls()
     for call in trace.calls:
         call.outputs = with_names(call.outputs, calls.get((call.path, call.number), []))
@@ -250,7 +252,7 @@ def name_sizes(trace: ForwardTrace, model: nn.Module, given: Feed) -> None:
         op.outputs = tuple(_written(t, o, ways) for t, o in zip(op.outputs, twin.outputs, strict=True))
 
 
-def _other_sizes(given: Feed) -> Sizes:
+def _other_sizes(given: ForwardInputs) -> Sizes:
     """One for each name, all different."""
     taken = set(given.sizes.values())
     sizes = {}
@@ -260,7 +262,9 @@ def _other_sizes(given: Feed) -> Sizes:
     return sizes
 
 
-def _elsewhere(trace: ForwardTrace, model: nn.Module, given: Feed, sizes: Sizes) -> ForwardTrace | None:
+def _elsewhere(
+    trace: ForwardTrace, model: nn.Module, given: ForwardInputs, sizes: Sizes
+) -> ForwardTrace | None:
     """The same ops at other sizes of all names; None if not available, or if the ops differ."""
     try:
         other = without_computing(model, *resized(given, sizes))

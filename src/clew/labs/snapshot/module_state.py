@@ -169,7 +169,7 @@ def _same(container: Any, content: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Saved:
+class StatePiece:
     """One piece of state: its name, how to read it, and its value."""
 
     name: str
@@ -187,11 +187,11 @@ class Saved:
 class PlainState:
     """The plain state of some objects at one moment."""
 
-    saved: tuple[Saved, ...]
+    saved: tuple[StatePiece, ...]
 
     @classmethod
     def take(cls, owners: Iterable[Any]) -> PlainState:
-        found: dict[int, Saved] = {}
+        found: dict[int, StatePiece] = {}
         for owner in owners:
             for name, value in _reachable(owner):
                 if id(value) not in found and (piece := _piece(name, value)) is not None:
@@ -204,7 +204,7 @@ class PlainState:
             if piece.changed or isinstance(piece.value, Tensor):
                 piece.put(piece.value)
 
-    def changed(self) -> list[Saved]:
+    def changed(self) -> list[StatePiece]:
         return [piece for piece in self.saved if piece.changed]
 
 
@@ -223,9 +223,9 @@ def _reachable(owner: Any) -> Iterator[tuple[str, Any]]:
         yield from ((n, scope[n]) for n in code.co_names if n in scope and isinstance(scope[n], GENERATORS))
 
 
-def _piece(name: str, value: Any) -> Saved | None:
+def _piece(name: str, value: Any) -> StatePiece | None:
     if isinstance(value, GENERATORS):
-        return Saved(
+        return StatePiece(
             name,
             True,
             lambda: generator_state(value),
@@ -233,9 +233,9 @@ def _piece(name: str, value: Any) -> Saved | None:
             generator_state(value),
         )
     if isinstance(value, np.ndarray) and value.size <= MOST_ELEMENTS and value.dtype != object:
-        return Saved(name, False, lambda: value, lambda v: np.copyto(value, v), value.copy())
+        return StatePiece(name, False, lambda: value, lambda v: np.copyto(value, v), value.copy())
     if type(value) is Tensor and _is_state(value):
-        return Saved(name, False, lambda: value, _writer(value), value.detach().clone())
+        return StatePiece(name, False, lambda: value, _writer(value), value.detach().clone())
     return None
 
 

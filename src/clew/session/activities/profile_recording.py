@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
-    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_assembly import StepDurations
     from clew.labs.profiler.profile_recorder import ProfileRecorder
     from clew.labs.profiler.profile_windows import Schedule, Windows
     from clew.labs.profiler.window_contents import WindowReading
@@ -164,7 +164,7 @@ class ProfileRecording(Activity):
             return ["the run is too short to profile in detail: at least 3 steps are needed"]
         return []
 
-    def _clock(self, _: WindowReading) -> Timed | None:
+    def _clock(self, _: WindowReading) -> StepDurations | None:
         """The step times as recorded by the run's own clock."""
         assert self._recorder is not None
         data, windows = self._session.recorded(), self._recorder.windows
@@ -245,11 +245,11 @@ class ProfileRecording(Activity):
             render_profile(self.profile, self._session.verdict, self._session.summary(), to_stderr())
 
 
-def times_of(data: Any) -> Timed | None:
+def times_of(data: Any) -> StepDurations | None:
     """The clock's series for every step, as recorded."""
     import numpy as np
 
-    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_assembly import StepDurations
 
     def series(signal: Signal) -> dict[int, float]:
         return {
@@ -278,7 +278,7 @@ def times_of(data: Any) -> Timed | None:
     left = np.maximum(whole - known, 0.0)
     parts["clew"] = np.clip(column(signals.TIME_CLEW), 0.0, left)  # partly an estimate
     parts["rest"] = np.maximum(whole - known - parts["clew"], 0.0)
-    return Timed(steps, whole, parts, column(signals.BATCH_SIZE))
+    return StepDurations(steps, whole, parts, column(signals.BATCH_SIZE))
 
 
 def with_following(steps: set[int]) -> set[int]:
