@@ -31,7 +31,7 @@ class OtherRates(Experiment):
     needs_optimizer = True
     fact: ClassVar[type[LearningRateTooHighFact | LearningRateTooLowFact]]
 
-    factors: tuple[float, ...] = ()  # on the user's rate
+    factors: tuple[float, ...] = ()  # multiples of the user's rate
     clear: float = 0.0  # share of another rate's gain at which the answer is clear
 
     @abstractmethod
@@ -52,7 +52,7 @@ class OtherRates(Experiment):
         return self._compared(trainings, best, SEEDS if own <= self.clear * gain else 1, clock)
 
     def _compared(self, trainings: RateTrainings, best: float, seeds: int, clock: Clock) -> Result:
-        """What the check reads: gains over the seeds at the user's rate, and at this factor on it."""
+        """What the check reads: gains over the seeds at the user's rate, and at this multiple of it."""
         own = trainings.subject.learning_rate()
         rows = []
         for number, factor in enumerate((1.0, best)):
