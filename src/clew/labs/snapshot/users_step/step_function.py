@@ -129,7 +129,7 @@ class UnknownStep(StepFunction):
     def read(self, events: StepEvents) -> dict[str, Any] | None:
         given = [t for _, args, kwargs, _ in events.forwards for t in _data((args, kwargs))]
         wanted = [
-            t for _, _, args, kwargs, _ in events.losses for t in _data((args[1:2], kwargs.get("target")))
+            t for _, _, args, kwargs, _ in events.losses for t in _data(loss_arguments(args, kwargs).target)
         ]
         inputs, targets = {id(t): t for t in given}, {id(t): t for t in wanted}
         found = [(INPUT if key not in targets else BOTH, t) for key, t in inputs.items()]
