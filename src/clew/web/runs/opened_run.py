@@ -126,7 +126,7 @@ class OpenRun:
 
     def versions(self, rank: int | None = None) -> dict[str, Any]:
         """Those in run.json, and torch's, which became known only during the run."""
-        found = dict(self.meta["versions"]) if isinstance(self.meta.get("versions"), dict) else {}
+        found = dict(self.meta.versions)
         for fact in self.known(VersionsFact, rank):
             found["torch"] = fact.torch
         return found
