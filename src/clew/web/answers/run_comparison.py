@@ -26,14 +26,14 @@ from clew.web.answer_shapes import (
 )
 from clew.web.answers.run_rows import row
 from clew.web.answers.series_catalogue import SeriesEntry
-from clew.web.runs.judge_process import Judged
+from clew.web.runs.judge_process import Judgement
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import Glance
 
 MOST_RUNS = 50
 TAIL = 100  # last points of a metric whose spread is its noise
 
-Named = tuple[str, Glance, Judged]
+Named = tuple[str, Glance, Judgement]
 Opener = Callable[[str], AbstractContextManager[OpenRun]]
 
 
@@ -141,11 +141,11 @@ def _spread(values: Sequence[float]) -> MetricSpread | None:
     }
 
 
-def _finding_rows(judged: Sequence[Judged]) -> list[FindingRow]:
+def _finding_rows(judged: Sequence[Judgement]) -> list[FindingRow]:
     """One row per check that found something in any run, worst first."""
     found: dict[str, FindingRow] = {}
     for at, each in enumerate(judged):
-        for index, finding in enumerate((each.data.get("verdict") or {}).get("findings", [])):
+        for index, finding in enumerate(each.digest.findings):
             entry = found.setdefault(
                 finding["check"],
                 {"check": finding["check"], "id": finding["id"], "runs": [None] * len(judged)},
