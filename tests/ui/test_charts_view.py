@@ -40,7 +40,7 @@ def test_loss_comes_first_then_metric_rate_gradient_time_and_memory(charts):
     titles = charts.locator(".chart-card h3 b")
     expect(titles.filter(has_text=re.compile("^Memory$"))).to_be_visible()
     shown = titles.all_inner_texts()
-    listed = ["Loss", "accuracy", "Learning rate", "Gradient norm", "Time of a step", "Memory"]
+    listed = ["Loss", "accuracy", "Learning rate", "Gradient norm", "Step time", "Memory"]
     assert [title for title in shown if title in listed] == listed
     assert shown[0] == "Loss"
     known = {s.chart.title: GROUPS.index(s.group) for s in SIGNALS.values() if s.chart is not None}
