@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,12 @@ from fake_run import FakeRun
 import clew
 from clew.checks import catalog, custom_checks
 from clew.checks.base import Check, sections
-from clew.checks.custom_checks import CHECKS_OF_OTHERS, recorded_findings
+from clew.checks.custom_checks import CHECKS_OF_OTHERS, findings_data, recorded_findings
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask, judge
 from clew.records import extensions
 from clew.records.extensions import CannotRegister
-from clew.records.finding import Finding, Severity
+from clew.records.finding import Evidence, Exhibit, Finding, Proof, Severity
 from clew.records.site import Site
 from clew.session.activities.user_checks import result_fact
 
@@ -137,3 +139,39 @@ def test_the_example_of_the_documentation_works() -> None:
     view = FakeRun().signal("metric.reward", [1.0, 9.0, 0.5], LOSS).view()
     (found,) = [f for f in judge(view).findings if f.check == "reward-collapsed"]
     assert (found.message, found.fix) == ("the reward fell from 9 to 0.5", "lower the entropy bonus")
+
+
+PLACE = Site("fc1", "backward", "train.py", 3, "train", "net", "weight")
+WHOLE = Finding(
+    check="pedantic",
+    id="USER-pedantic",
+    severity=Severity.ADVICE,
+    message="the loss is 3",
+    fix="lower it",
+    site=PLACE,
+    step=7,
+    evidence=(Evidence("it rose", "loss", PLACE, (1, 2), (3.0, math.inf), (0.1, 0.2), "learning rate"),),
+    because=("OPT001",),
+    confidence="possible",
+    exhibits=(Exhibit("numbers", "sample 3", [1, 2]),),
+    proof=Proof("lower it", 30, 3, 2.5, 0.5, (2.0, 3.0), (0.25, 0.75), True),
+)
+
+
+def test_a_recorded_finding_is_read_back_with_every_field() -> None:
+    nothing = Finding("", "", Severity.WARNING, "", "")
+    parts = [(WHOLE, nothing), (WHOLE.evidence[0], Evidence("")), (PLACE, Site())]
+    for part, blank in parts:  # so that a new field is part of this test
+        same = [f.name for f in fields(part) if getattr(part, f.name) == getattr(blank, f.name)]
+        assert same == [], "give it a value here"
+    (again,) = recorded_findings(json.loads(json.dumps(findings_data([WHOLE]))))
+    assert again == WHOLE
+
+
+@pytest.mark.parametrize("junk", [None, 3, [], {}, "text", [[1]]])
+def test_a_damaged_finding_is_read_as_far_as_it_fits(junk: object) -> None:
+    (data,) = findings_data([WHOLE])
+    for name in data:
+        if name not in ("message", "check"):
+            (read,) = recorded_findings([{**data, name: junk}])
+            assert (read.check, read.message) == ("pedantic", "the loss is 3")

@@ -7,6 +7,7 @@ from fake_run import FakeRun, weight
 
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records.events import ExceptionEvent, InterruptEvent
 from clew.records.site import Site
 
 
@@ -111,3 +112,5 @@ def test_events_and_phases_are_filtered() -> None:
     assert [s.values[0] for _, s in run.view().series("loss", "eval")] == [2.0]
     run.events += FakeRun().fact("exception", 3).facts
     assert [e.step for e in RunView(run).events("exception")] == [3]
+    assert RunView(run).happened(ExceptionEvent) == [ExceptionEvent(step=3)]
+    assert RunView(run).happened(InterruptEvent) == []

@@ -1,4 +1,4 @@
-"""The register of facts: what collectors write is in it, and it lists nothing else."""
+"""The registers of facts and of events: what collectors write is in them, and they list nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import clew
 from clew.labs.experiments.experiment_list import EXPERIMENTS
 from clew.records.codec import UNWRITTEN, key_of
 from clew.records.facts.experiment_facts import PREFIX, ExperimentFact
-from clew.records.register_page import FACTS, find_fact
+from clew.records.register_page import EVENTS, FACTS, find_fact
 
 PACKAGE = Path(clew.__file__).parent
 READERS = ("records", "checks", "render", "store", "web")
@@ -33,25 +33,32 @@ def test_every_kind_of_fact_is_written_by_a_collector():
     assert sorted(silent) == []
 
 
+def test_every_kind_of_event_is_written():
+    used = {node.id for tree in writers() for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert {kind.__name__ for kind in EVENTS.values()} <= used
+
+
 def test_no_collector_writes_a_kind_that_the_register_does_not_list():
     """A kind is named by its class, not by a string that nothing checks."""
     calls = [
         node
         for tree in writers()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "fact"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("fact", "event")
     ]
     literal = [ast.unparse(call) for call in calls if call.args and isinstance(call.args[0], ast.Constant)]
     assert literal == []
 
 
-def test_no_file_reads_facts_by_the_text_of_their_kind():
-    """A fact is found and read by its class."""
+def test_no_file_reads_facts_or_events_by_the_text_of_their_kind():
+    """They are found and read by their class."""
     compared = [
         (path.name, ast.unparse(node))
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Compare) and ast.unparse(node.left) in ("f.kind", "fact.kind")
+        if isinstance(node, ast.Compare) and ast.unparse(node.left) in ("f.kind", "fact.kind", "event.kind")
     ]
     assert [(name, text) for name, text in compared if "'" in text] == []
 
@@ -61,6 +68,12 @@ def test_every_experiment_has_its_kind_of_fact_and_the_reverse():
     assert kinds == {f"{PREFIX}{experiment.name}" for experiment in EXPERIMENTS}
     assert find_fact(f"{PREFIX}of-a-newer-version") is ExperimentFact
     assert find_fact("of-a-newer-version") is None
+
+
+@pytest.mark.parametrize("kind", sorted(EVENTS))
+def test_every_field_of_an_event_is_documented(kind: str):
+    names = {key_of(f) for f in fields(EVENTS[kind]) if not f.metadata.get(UNWRITTEN)}
+    assert names <= set(re.findall(r"\w+", EVENTS[kind].__doc__ or ""))
 
 
 @pytest.mark.parametrize("kind", KINDS)

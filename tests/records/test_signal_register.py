@@ -149,3 +149,10 @@ def test_tables_are_put_between_their_marks_and_nothing_else_changes():
     assert filled(page, {"x": "new\n"}) == "a\n<!-- x: made -->\nnew\n<!-- end of x -->\nb\n"
     with pytest.raises(ValueError, match="no place for the table of y"):
         filled(page, {"y": "new\n"})
+
+
+def test_no_two_layer_maps_have_the_same_position():
+    maps = [entry.layer_map for entry in signals.SIGNALS.values()]
+    maps += [entry.headroom_map for entry in signals.MEASURED]
+    positions = [shown.position for shown in maps if shown is not None]
+    assert sorted(positions) == list(range(1, len(positions) + 1))

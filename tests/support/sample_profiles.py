@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from clew.records.step_costs import (
@@ -16,6 +17,7 @@ from clew.records.step_costs import (
     Roof,
     StepMemory,
     Sync,
+    TimelineEvent,
 )
 
 HOSTILE = "</script><img src=x onerror=alert(1)> \x1b[31mred\x07 \u202e=cmd|'x'!A1 @DATA@"
@@ -101,15 +103,9 @@ def convolutions() -> Profile:
         flame=step_flame(),
         python=python_flame(),
         timeline=(
-            {"name": "data", "start": 0.0, "duration": 0.0151, "lane": "parts"},
-            {"name": "forward", "start": 0.0151, "duration": 0.0082, "lane": "parts"},
-            {
-                "name": "features.0",
-                "start": 0.0152,
-                "duration": 0.0041,
-                "lane": "main",
-                "module": "features.0",
-            },
+            TimelineEvent("data", 0.0, 0.0151, "parts"),
+            TimelineEvent("forward", 0.0151, 0.0082, "parts"),
+            TimelineEvent("features.0", 0.0152, 0.0041, "main", "features.0"),
         ),
         memory=StepMemory(
             peak=52 * MB,
@@ -308,8 +304,8 @@ def hostile() -> Profile:
         flame=flame,
         python=flame,
         timeline=(
-            {"name": HOSTILE, "start": 0.0, "duration": 1.0, "lane": HOSTILE, "module": HOSTILE},
-            {"start": "x"},
+            TimelineEvent(HOSTILE, 0.0, 1.0, HOSTILE, HOSTILE),
+            TimelineEvent("", math.nan, -1.0),
         ),
         memory=memory,
         device=HOSTILE,

@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from clew.records.signals import GROUPS, SIGNALS
+
 
 @pytest.fixture
 def charts(viewer, runs) -> Page:
@@ -36,15 +38,14 @@ def drag(page: Page, start: float, end: float) -> None:
 
 def test_loss_comes_first_then_metric_rate_gradient_time_and_memory(charts):
     titles = charts.locator(".chart-card h3 b")
-    expect(titles.nth(5)).to_have_text("Memory")
-    assert [titles.nth(i).inner_text() for i in range(6)] == [
-        "Loss",
-        "accuracy",
-        "Learning rate",
-        "Gradient norm",
-        "Step time",
-        "Memory",
-    ]
+    expect(titles.filter(has_text=re.compile("^Memory$"))).to_be_visible()
+    shown = titles.all_inner_texts()
+    listed = ["Loss", "accuracy", "Learning rate", "Gradient norm", "Step time", "Memory"]
+    assert [title for title in shown if title in listed] == listed
+    assert shown[0] == "Loss"
+    known = {s.chart.title: GROUPS.index(s.group) for s in SIGNALS.values() if s.chart is not None}
+    groups = [known[title] for title in shown if title in known]
+    assert groups == sorted(groups)
 
 
 def test_dragging_zooms_every_chart_and_asks_for_the_range_again(charts):

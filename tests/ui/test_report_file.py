@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
-from viewing import PATIENCE, clew
+from viewing import PATIENCE, TABS, clew
 
 NOTES = "# What I saw\n\nThe gradient **grows**. <script>alert(1)</script>\n"
 
@@ -59,8 +59,8 @@ def test_a_report_of_one_run_opens_at_its_verdict_with_the_authors_notes(offline
 
 def test_every_view_of_the_report_works_without_a_server(offline, report, runs):
     offline.goto(report("one.html", runs.faulty).as_uri())
-    for tab in ("Charts", "Layers", "Graph", "Profile", "Data"):
-        offline.get_by_role("navigation").get_by_role("link", name=tab).click()
+    for tab in TABS[1:]:
+        offline.get_by_role("navigation").get_by_role("link", name=tab.capitalize()).click()
         expect(offline.locator("main > *").first).to_be_visible()
         expect(offline.get_by_role("alert")).to_have_count(0)
 

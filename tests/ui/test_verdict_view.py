@@ -6,6 +6,7 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
+from viewing import TABS
 
 HOSTILE = "<script>alert(1)</script>"
 UNUSED = "<img src=x onerror=alert(2)>"
@@ -73,7 +74,7 @@ def test_a_layer_named_like_a_script_is_shown_as_text_everywhere(viewer, runs):
     expect(page.locator("[data-check='unused-parameter']").first).to_contain_text(UNUSED)
     viewer.move(f"#/run/{runs.faulty}/charts?search=script+weight+norm")
     expect(page.get_by_text(f"{HOSTILE}.weight").first).to_be_visible()
-    for tab in ("layers", "graph", "profile", "data"):
+    for tab in TABS:
         viewer.move(f"#/run/{runs.faulty}/{tab}")
         expect(page.locator("main > *").first).to_be_visible()
     assert dialogs == []

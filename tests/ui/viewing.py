@@ -13,6 +13,8 @@ from pathlib import Path
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = Path(__file__).resolve().parents[2] / "src"
+STATE = Path(__file__).resolve().parents[2] / "ui" / "src" / "state.ts"
+TABS = re.findall(r'"(\w+)"', STATE.read_text(encoding="utf-8").partition("TABS = [")[2].partition("]")[0])
 PATIENCE = 120  # seconds; a hang must fail, and a busy machine must not
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),

@@ -16,6 +16,7 @@ from clew_command import why_json
 from web_runs import HOSTILE, LAYERS, Client, begin, make_run, writer_of
 
 from clew.records import signals
+from clew.records.facts.run_facts import CustomSignalFact
 from clew.records.site import Site
 from clew.store.index.index_cache import cache_root
 from clew.store.read.run_folders import create_run, rank_folder
@@ -223,6 +224,28 @@ def test_a_signal_of_a_newer_version_opens_and_is_drawn(own):
     assert rows["activation.rank"]["group"] == "activation"
     [series] = get(api, f"runs/{run.name}/series", keys=unknown["key"])["series"]
     assert series["mean"] == [0.5, 1.5, 2.5]
+
+
+def test_a_users_own_signal_has_the_unit_and_the_meaning_that_it_was_registered_with(own):
+    root, api = own
+    run = create_run(root, {"script": "train.py"})
+    writer = writer_of(run)
+    CustomSignalFact("cache.misses", "share", "share of `lookups` that miss").write(writer, 0)
+    CustomSignalFact("loss", "B", "not the user's to say").write(writer, 0)
+    table = writer.table(["cache.misses", "cache.size", "loss"], [writer.site(Site())])
+    for step in range(3):
+        writer.row(table, step, [0.5, 2.0, 1.0])
+    writer.close("finished", 0)
+    rows = {s["signal"]: s for s in get(api, f"runs/{run.name}/signals")["signals"]}
+    misses = rows["cache.misses"]
+    assert (misses["unit"], misses["about"]) == ("share", "share of lookups that miss")
+    assert (rows["cache.size"]["unit"], rows["cache.size"]["about"]) == ("", "")
+    assert (rows["loss"]["unit"], rows["loss"]["about"]) == (
+        signals.LOSS.unit,
+        signals.LOSS.meaning.replace("`", ""),
+    )
+    [series] = get(api, f"runs/{run.name}/series", keys=misses["key"])["series"]
+    assert series["unit"] == "share"
 
 
 def test_signals_come_in_reading_order_and_are_found_by_words(api, recorded):

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import jsonschema
 
+from clew.records.finding import Evidence, Exhibit, Finding, Proof, Severity
 from clew.records.network import Graph, Node, TensorInfo
-from clew.records.step_costs import FlameFrame, ModuleCost, Profile, StepMemory
+from clew.records.site import Site
+from clew.records.step_costs import FlameFrame, ModuleCost, Profile, StepMemory, TimelineEvent
+from clew.records.verdict import Ignored, NotJudged, Verdict
 from clew.render.network.graph_layout import layout_json
+from clew.render.run_summary import RunSummary
+from clew.render.verdict_json import dumps, verdict_json
 from clew.web.answer_shapes import ANSWERS
 from clew.web.openapi import parameter_table, reference, schemas, typescript
 from clew.web.shape_fields import shapes
@@ -81,12 +86,45 @@ def conforms(data: object, shape: str) -> None:
 
 def test_a_profile_is_written_as_its_shape_says() -> None:
     frame = FlameFrame("step", 1.0, children=(FlameFrame("forward", 0.5),))
-    event = {"name": "forward", "start": 0.0, "duration": 0.5, "lane": "main", "module": None}
+    event = TimelineEvent("forward", 0.0, 0.5)
     profile = Profile(
         modules=(ModuleCost("fc", "Linear"),), flame=frame, timeline=(event,), memory=StepMemory(root=frame)
     )
     conforms(profile.to_json(), "ProfileJson")
     assert profile.to_json().keys() == schemas()["ProfileJson"]["properties"].keys()
+
+
+def test_a_verdict_is_written_as_its_shape_says() -> None:
+    """With every field: what `to_json` leaves out or adds differs from the shape."""
+    place = Site("fc1", "backward", "train.py", 3, "train", "net", "weight")
+    evidence = Evidence("it rose", "loss", place, (1,), (3.0,), (0.1,), "learning rate")
+    finding = Finding(
+        check="dead-units",
+        id="ACT001",
+        severity=Severity.ERROR,
+        message="dead",
+        fix="none",
+        site=place,
+        evidence=(evidence,),
+        exhibits=(Exhibit("numbers", "sample 3", [1]),),
+        proof=Proof("none", 30, 3, 2.5, 0.5, (2.0, 3.0), (0.25, 0.75), True),
+    )
+    verdict = Verdict((finding,), (NotJudged("a", "b"),), ("c",), (Ignored("d", "e"),))
+    data = json.loads(dumps(verdict_json(verdict, RunSummary("x", "", "train.py", "finished", 3, 4))))
+    conforms(data, "VerdictJson")
+    (found,) = data["findings"]
+    parts = {
+        "VerdictJson": data,
+        "JudgedRun": data["run"],
+        "FindingJson": found,
+        "EvidenceJson": found["evidence"][0],
+        "ExhibitJson": found["exhibits"][0],
+        "ProofJson": found["proof"],
+        "NotJudgedJson": data["not_judged"][0],
+        "IgnoredJson": data["ignored"][0],
+    }
+    for shape, part in parts.items():
+        assert part.keys() == schemas()[shape]["properties"].keys()
 
 
 def test_a_graph_and_its_layout_are_written_as_their_shapes_say() -> None:

@@ -704,15 +704,6 @@ export interface StepFlame {
   root?: FlameFrame | null;
 }
 
-/** Something that ran in the step whose timeline was recorded. */
-export interface TimelineEvent {
-  name: string;
-  start: number; // seconds from the beginning of the step
-  duration: number;
-  lane?: string; // "main", or another thread
-  module?: string | null;
-}
-
 /** Memory of a process; shared pages count in part (pss) or not at all (uss). */
 export interface ProcessMemory {
   pid: number;
@@ -787,6 +778,15 @@ export interface Sync {
   file?: string | null;
   line?: number | null;
   code?: string;
+}
+
+/** Something that ran in the step whose timeline was recorded. */
+export interface TimelineEvent {
+  name: string;
+  start: number; // seconds from the beginning of the step
+  duration: number;
+  lane?: string; // "main", or another thread
+  module?: string | null;
 }
 
 /** The best performance measured on this machine. */

@@ -89,7 +89,7 @@ def log(values: dict[str, Any] | None = None, /, **named: Any) -> None:
     """Record your own metrics: `clew.log(accuracy=0.93)`. Does nothing when no run is recorded."""
     session = active()
     if session is not None:
-        session.guarded("log", lambda: session.notes.log({**(values or {}), **named}))
+        session.guarded("log", lambda: session.user_log.log({**(values or {}), **named}))
 
 
 def ignore(check: str, where: str = "", why: str = "") -> None:
@@ -99,7 +99,7 @@ def ignore(check: str, where: str = "", why: str = "") -> None:
     """
     session = active()
     if session is not None:
-        session.guarded("ignore", lambda: session.notes.ignore(check, where, why))
+        session.guarded("ignore", lambda: session.user_log.ignore(check, where, why))
 
 
 def config(values: Any = None, /, **named: Any) -> None:
@@ -107,4 +107,4 @@ def config(values: Any = None, /, **named: Any) -> None:
     session = active()
     if session is not None:
         given = vars(values) if hasattr(values, "__dict__") else dict(values or {})
-        session.guarded("config", lambda: session.notes.config({**given, **named}))
+        session.guarded("config", lambda: session.user_log.config({**given, **named}))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from clew.api.examine import ExamineFacts, unseen
+from clew.api.examine import unseen
 from clew.checks.run_view import RunView
 from clew.checks.runner import judged
 from clew.labs.loaders.loader_view import view_loader
@@ -22,7 +22,9 @@ from clew.labs.loaders.readable_loader import EVAL, TRAIN, ReadableLoader, reada
 from clew.labs.loaders.run import inspect_loaders
 from clew.records.data_report import DataOptions, Report
 from clew.records.errors import CannotRead
+from clew.records.facts.fact import FactsInMemory
 from clew.render.screen import drawn_text
+from clew.session.project_settings import threshold_facts
 
 if TYPE_CHECKING:
     from torch import nn
@@ -104,14 +106,12 @@ def data(
         all=all,
         time_limit=time_limit,
     )
-    began, notes = perf_counter(), ExamineFacts.of_project()
+    began, notes = perf_counter(), FactsInMemory([*threshold_facts()])
     with unseen():
         readable = [readable_loader(loader, role=TRAIN)]
         readable += [readable_loader(val, role=EVAL, names=("val",))] if val is not None else []
         line = _line() if progress or (progress is None and _is_terminal()) else None
-        report = inspect_loaders(
-            readable, options, lambda kind, facts: notes.fact(kind, 0, facts), model=model, progress=line
-        )
+        report = inspect_loaders(readable, options, notes, model=model, progress=line)
     verdict = judged(RunView(notes))
     what = type(readable[0].dataset if readable[0].dataset is not None else loader).__name__
     judged_report = replace(report, verdict=verdict, what=what, seconds=perf_counter() - began)

@@ -10,8 +10,8 @@ The experiments run on the given objects and leave them bit-identical.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from clew.checks.needs import fact_kinds
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
 from clew.hooks.entry.user_line import user_line
-from clew.labs.experiments.fix_experiments import prove_fixes
+from clew.labs.experiments.fix_experiments import PROOFS, prove_fixes
 from clew.labs.experiments.run import (
     TIME_LIMIT,
     Progress,
@@ -35,23 +35,18 @@ from clew.labs.snapshot.users_step.model_calls import as_in_training
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.facts.experiment_facts import PREFIX, UNJUDGED, ExperimentFact
-from clew.records.facts.run_facts import ThresholdsFact
+from clew.records.facts.fact import FactsInMemory
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
 from clew.render.screen import drawn_text
 from clew.render.verdict import preflight_results as states
 from clew.render.verdict.preflight_results import ExperimentAnswer, Preflight
 from clew.session.active_session import active
-from clew.session.activities.fix_proofs import root_causes
-from clew.session.activities.preflight_experiments import PROOFS
-from clew.session.project_settings import project_thresholds
+from clew.session.project_settings import threshold_facts
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from clew.labs.experiments.base import Experiment
     from clew.labs.snapshot.subject import Subject
-    from clew.records.site import Site
 
 STAND_IN = 1e-3  # learning rate of the Adam that is used where no optimizer is given
 NO_OPTIMIZER = "no optimizer was given"
@@ -77,7 +72,7 @@ def examine(
     everything else pass `step(batch) -> loss`, your own code from batch to loss.
     """
     experiments = _chosen(only, skip)
-    notes, began = ExamineFacts.of_project(), perf_counter()
+    notes, began = FactsInMemory([*threshold_facts()]), perf_counter()
     with unseen(), keep_loader_generators(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
         subject.line = user_line()
@@ -92,7 +87,7 @@ def examine(
             )
             left = time_limit - (perf_counter() - began)
             if optimizer is not None and left > 0:
-                prove_fixes(root_causes(_judged(notes)[1]), subject, notes, 0, left)
+                prove_fixes(_judged(notes)[1].root_causes, subject, notes, 0, left)
     view, verdict = _judged(notes)
     return ExamineReport(Preflight.read(view, verdict, type(model).__name__))
 
@@ -105,7 +100,7 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> list[Experiment]:
         raise CannotExamine(str(error)) from None
 
 
-def _asked(subject: Subject, experiments: Sequence[Experiment], notes: ExamineFacts) -> list[Experiment]:
+def _asked(subject: Subject, experiments: Sequence[Experiment], notes: FactsInMemory) -> list[Experiment]:
     """The experiments that are possible with these objects; the others are recorded as not judged."""
     if NO_OPTIMIZER not in subject.reasons.values():
         return list(experiments)
@@ -130,46 +125,12 @@ def _lend_optimizer(subject: Subject) -> None:
         subject.optimizers = [optim.Adam(subject.parameters(), lr=STAND_IN)]
 
 
-def _judged(notes: ExamineFacts) -> tuple[RunView, Verdict]:
+def _judged(notes: FactsInMemory) -> tuple[RunView, Verdict]:
     """The verdict of the checks that read the experiments that ran."""
     view = RunView(notes)
     asked = set(view.fact_kinds(PREFIX))
     checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return view, judge(view, checks=checks)
-
-
-@dataclass(frozen=True)
-class ExamineFact:
-    kind: str
-    step: int
-    data: dict[str, Any]
-
-
-@dataclass
-class ExamineFacts:
-    """A run in memory that has only facts, for the checks to read."""
-
-    facts: list[ExamineFact] = field(default_factory=list)
-    events: tuple[ExamineFact, ...] = ()
-    last_step: int = -1
-    end: dict[str, Any] | None = None
-
-    @classmethod
-    def of_project(cls) -> ExamineFacts:
-        """With the thresholds that the project of the working folder sets."""
-        notes = cls()
-        for setting in project_thresholds():
-            ThresholdsFact(**setting.to_json()).write(notes, 0)
-        return notes
-
-    def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
-        self.facts.append(ExamineFact(kind, step, data))
-
-    def signal_names(self) -> list[str]:
-        return []
-
-    def series(self, name: str) -> Iterator[tuple[Site, npt.NDArray[Any], npt.NDArray[Any]]]:
-        return iter(())
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,10 @@ from clew.checks.run_view import RunView
 from clew.checks.runner import judge
 from clew.labs.network.network_facts import TracedNetwork, add_places, collect_facts
 from clew.labs.network.network_summary import Loss, summarise
-from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.network import Summary
 from clew.records.verdict import NotJudged, Verdict
 from clew.render.screen import drawn_text
-from clew.session.project_settings import project_thresholds
+from clew.session.project_settings import threshold_facts
 
 CHECKS: tuple[Check, ...] = tuple(kind() for kind in catalog.CHECKS if kind.on_one_forward)
 FAILED = "the forward fails"
@@ -65,7 +64,7 @@ def summary(
     anyway. `ignore` names checks to ignore, as `clew show --ignore` does.
     """
     with explained():
-        traced, look = summarise(
+        described, traced = summarise(
             model,
             inputs,
             dims=dims,
@@ -76,21 +75,20 @@ def summary(
             compute=compute,
             keep_going=keep_going,
         )
-    found = NetworkSummary(**{part.name: getattr(traced, part.name) for part in fields(traced)})
+    found = NetworkSummary(**{part.name: getattr(described, part.name) for part in fields(described)})
     if found.shape_error is not None:
         return replace(found, not_judged=tuple(NotJudged(check.name, FAILED) for check in CHECKS))
-    verdict = judged(look, list(ignore))
+    verdict = judged(traced, list(ignore))
     return replace(found, findings=verdict.findings, not_judged=verdict.not_judged)
 
 
-def judged(look: TracedNetwork, ignore: Sequence[str | Rule] = ()) -> Verdict:
+def judged(traced: TracedNetwork, ignore: Sequence[str | Rule] = ()) -> Verdict:
     """The verdict of the checks on one forward."""
-    notes = collect_facts(look)
-    for setting in project_thresholds():
-        notes.add(ThresholdsFact(**setting.to_json()))
+    notes = collect_facts(traced)
+    notes.facts += threshold_facts()
     verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
     if verdict.findings or ignore:  # a rule may name a line
-        add_places(notes, look.model)
+        add_places(notes, traced.model)
         verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
     spoken = {f.check for f in verdict.findings} | {i.check for i in verdict.ignored}
     known = {n.check: n.reason for n in verdict.not_judged} | notes.unjudged

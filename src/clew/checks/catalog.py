@@ -13,7 +13,7 @@ from clew.checks.base import SECTIONS, Check, UnknownCheck, sections, summary
 from clew.checks.custom_checks import own_checks
 from clew.checks.needs import options, text_of
 from clew.checks.thresholds import thresholds_of
-from clew.records.built_ins import built_ins
+from clew.records.extensions import built_ins
 
 __all__ = ["CHECKS", "UnknownCheck", "everything", "find"]
 

@@ -24,8 +24,7 @@ from clew.checks.base import Check
 from clew.checks.needs import Need
 from clew.checks.run_view import RunView
 from clew.records.extensions import NAME, CannotRegister, Extensions, must_be_named, name_of
-from clew.records.finding import Evidence, Exhibit, Finding, Severity
-from clew.records.site import Site
+from clew.records.finding import Finding, Severity
 from clew.records.verdict import NotJudged
 
 Diagnose = Callable[[RunView], Any]
@@ -144,30 +143,4 @@ def findings_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def recorded_findings(recorded: Iterable[Mapping[str, Any]]) -> list[Finding]:
     """Findings that such a fact has recorded."""
-    return [
-        Finding(
-            check=str(entry.get("check")),
-            id=str(entry.get("id")),
-            severity=Severity(entry.get("severity", "warning")),
-            message=str(entry.get("message", "")),
-            fix=str(entry.get("fix", "")),
-            site=Site.from_json(entry.get("site") or {}),
-            step=entry.get("step"),
-            evidence=tuple(_evidence(e) for e in entry.get("evidence") or ()),
-            confidence=str(entry.get("confidence") or "likely"),
-            exhibits=tuple(Exhibit.from_json(e) for e in entry.get("exhibits") or ()),
-        )
-        for entry in recorded
-    ]
-
-
-def _evidence(data: Mapping[str, Any]) -> Evidence:
-    return Evidence(
-        text=str(data.get("text", "")),
-        signal=data.get("signal"),
-        site=Site.from_json(data["site"]) if data.get("site") else None,
-        steps=tuple(int(step) for step in data.get("steps") or ()),
-        values=tuple(float(value) for value in data.get("values") or ()),
-        x=tuple(float(value) for value in data.get("x") or ()),
-        x_label=str(data.get("x_label") or ""),
-    )
+    return [Finding.from_json(entry) for entry in recorded]

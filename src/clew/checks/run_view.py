@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from clew.checks.needs import Need, One, fact_kind, options, text_of
 from clew.checks.series import Series
-from clew.records import codec
+from clew.records.events import ExceptionEvent, TypedEvent, events_of
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.facts.experiment_facts import DONE, PREFIX, ExperimentFact
 from clew.records.facts.fact import FactInMemory, TypedFact
@@ -25,6 +25,7 @@ from clew.records.step_costs import Profile
 
 Made = TypeVar("Made")
 F = TypeVar("F", bound=TypedFact)
+E = TypeVar("E", bound=TypedEvent)
 X = TypeVar("X", bound=ExperimentFact)
 
 
@@ -53,15 +54,6 @@ class RunSource(Protocol):
 
 
 ParameterKey = tuple[str, str, str]  # root, module, param
-
-
-@dataclass(frozen=True)
-class _Exception:
-    """The parts of an event `exception` that checks read."""
-
-    message: str = ""
-    user_file: str | None = None
-    user_line: int | None = None
 
 
 class RunView:
@@ -200,11 +192,16 @@ class RunView:
         return facts[-1].content if facts else None
 
     def events(self, kind: str) -> list[FactLike]:
+        """The events whose kind has this name, as they were recorded."""
         return [e for e in self._source.events if e.kind == kind]
+
+    def happened(self, kind: type[E]) -> list[E]:
+        """The events of a kind; a field that is missing or damaged has its default."""
+        return events_of(kind, self._source.events)
 
     def raised(self, words: str) -> list[Site]:
         """The user's lines at which an exception with these words was raised."""
-        found = [codec.read(_Exception, e.data) for e in self.events("exception")]
+        found = self.happened(ExceptionEvent)
         return [Site(file=e.user_file, line=e.user_line) for e in found if words in e.message]
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from clew.cli.options import (
 from clew.session.run_options import ProfileOptions, RunOptions
 
 if TYPE_CHECKING:
+    from clew.records.run_metadata import RunMeta
     from clew.store.read.run_reader import RunReader
 
 OF_RUNS = ("show", "full", "exports", "compare")  # flags that ask for runs, not for a script
@@ -110,15 +112,13 @@ def compare_runs(
     return 0
 
 
-def _about(run: RunReader) -> dict[str, Any]:
+def _about(run: RunReader) -> RunMeta:
     """Its run.json, with the versions that became known only during the run."""
     from clew.records.facts.fact import facts_of
     from clew.records.facts.run_facts import VersionsFact
 
     seen = [fact.to_json() for fact in facts_of(VersionsFact, run.data.facts)]
-    known = run.meta.get("versions")
-    first = known if isinstance(known, dict) else {}
-    return {**run.meta, "versions": {**first, **(seen[-1] if seen else {})}}
+    return replace(run.meta, versions={**run.meta.versions, **(seen[-1] if seen else {})})
 
 
 def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ Enter at `stats.py`. May import: records.
   pytrees
 - `readable_tensors`: which tensors can be read, and the values of any kind of tensor as one plain real
   tensor
-- `rng`: random generators: read, restore and seed their states. The only place that does so
+- `rng`: random generators: read, restore and seed their states
 - `stats`: tensor statistics from one pass over a tensor's memory: mean, std, min, max, norm, zeros,
   histogram
 - `stats_torch`: tensor statistics in torch ops: for accelerators, and for a CPU without the compiled

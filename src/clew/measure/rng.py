@@ -1,4 +1,7 @@
-"""Random generators: read, restore and seed their states. The only place that does so.
+"""Random generators: read, restore and seed their states.
+
+Two others set states for themselves: `replay/repro`, those saved in a file with a step, and `render.screen`,
+which does not know torch, Python's own.
 
 `Rng` is the state of the global generators of torch, numpy, Python and accelerators. A program may also have
 generators of its own: `keep_generators`.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields, is_dataclass
+from enum import Enum
 from functools import cache, partial
 from typing import Any, TypeVar, get_type_hints
 
@@ -60,7 +61,7 @@ def _written_fields(kind: type) -> list[tuple[str, str, bool]]:
 
 
 T = TypeVar("T")
-Convert = Callable[[Any], Any]  # a value to the type of a field; _MISFIT if that is not possible
+Convert = Callable[[Any], Any]  # a value to the type of a field; _UNFIT if that is not possible
 
 
 def read(kind: type[T], data: Mapping[str, Any]) -> T:
@@ -68,14 +69,19 @@ def read(kind: type[T], data: Mapping[str, Any]) -> T:
 
     Raises TypeError if a field without default is missing.
     """
-    known, made = _read_fields(kind), {}  # type: ignore[arg-type]
+    return kind(**fitting(kind, data))
+
+
+def fitting(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass whose values fit, by their names in Python."""
+    known, made = _read_fields(kind), {}
     for key, value in data.items():
         if key in known:
             name, convert = known[key]
             fitted = convert(value)
-            if fitted is not _MISFIT:
+            if fitted is not _UNFIT:
                 made[name] = fitted
-    return kind(**made)
+    return made
 
 
 @cache
@@ -88,7 +94,7 @@ def _read_fields(kind: type) -> dict[str, tuple[str, Convert]]:
     return {key: (name, _converter(hints[name])) for name, key, _ in _written_fields(kind)}
 
 
-_MISFIT: Any = object()
+_UNFIT: Any = object()
 
 
 @cache
@@ -108,35 +114,44 @@ def _converter(hint: Any) -> Convert:
         return partial(_of_number, hint)
     if hint is Any:
         return _unchanged
-    return partial(_of_kind, hint) if isinstance(hint, type) else _misfit
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return partial(_of_enum, hint)
+    return partial(_of_kind, hint) if isinstance(hint, type) else _unread
 
 
 def _unchanged(value: Any) -> Any:
     return value
 
 
-def _misfit(value: Any) -> Any:
-    return _MISFIT
+def _unread(value: Any) -> Any:
+    return _UNFIT
 
 
 def _of_kind(kind: type, value: Any) -> Any:
-    return value if isinstance(value, kind) else _MISFIT
+    return value if isinstance(value, kind) else _UNFIT
+
+
+def _of_enum(kind: type[Enum], value: Any) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        return _UNFIT
 
 
 def _of_any(converters: list[Convert], value: Any) -> Any:
     """The first of several types that fits."""
     for convert in converters:
         fitted = convert(value)
-        if fitted is not _MISFIT:
+        if fitted is not _UNFIT:
             return fitted
-    return _MISFIT
+    return _UNFIT
 
 
 def _of_mapping(convert: Convert, value: Any) -> Any:
     if not isinstance(value, Mapping):
-        return _MISFIT
+        return _UNFIT
     fitted = {key: convert(item) for key, item in value.items()}
-    return {key: item for key, item in fitted.items() if item is not _MISFIT}
+    return {key: item for key, item in fitted.items() if item is not _UNFIT}
 
 
 _NON_FINITE = ("nan", "inf", "-inf")  # as `json_float` writes them
@@ -146,27 +161,27 @@ def _of_number(hint: type[int] | type[float], value: Any) -> Any:
     if hint is float and isinstance(value, str) and value in _NON_FINITE:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return _MISFIT
+        return _UNFIT
     if hint is int:
-        return int(value) if abs(value) < 2**63 else _MISFIT
+        return int(value) if abs(value) < 2**63 else _UNFIT
     try:
         return float(value)
     except OverflowError:  # an integer too large for a float
-        return _MISFIT
+        return _UNFIT
 
 
 def _of_named_tuple(kind: Any, value: Any) -> Any:
     fitted = _tuple_converter(tuple(get_type_hints(kind).values()))(value)
-    return fitted if fitted is _MISFIT else kind(*fitted)
+    return fitted if fitted is _UNFIT else kind(*fitted)
 
 
 def _of_dataclass(kind: type, value: Any) -> Any:
     if not isinstance(value, Mapping):
-        return _MISFIT
+        return _UNFIT
     try:
         return read(kind, value)
     except TypeError:  # a field without default is missing
-        return _MISFIT
+        return _UNFIT
 
 
 @cache
@@ -180,17 +195,17 @@ def _tuple_converter(inner: tuple[Any, ...]) -> Convert:
 def _of_any_length(convert: Convert, whole: bool, value: Any) -> Any:
     """Leaves out what does not fit, unless `whole`: a shape without one of its sizes is another shape."""
     if not isinstance(value, (list, tuple)):
-        return _MISFIT
+        return _UNFIT
     fitted = [convert(item) for item in value]
-    kept = tuple(one for one in fitted if one is not _MISFIT)
-    return _MISFIT if whole and len(kept) < len(fitted) else kept
+    kept = tuple(one for one in fitted if one is not _UNFIT)
+    return _UNFIT if whole and len(kept) < len(fitted) else kept
 
 
 def _of_length(converters: list[Convert], value: Any) -> Any:
     if not isinstance(value, (list, tuple)) or len(converters) != len(value):
-        return _MISFIT
+        return _UNFIT
     fitted = tuple(convert(item) for convert, item in zip(converters, value, strict=True))
-    return _MISFIT if any(one is _MISFIT for one in fitted) else fitted
+    return _UNFIT if any(one is _UNFIT for one in fitted) else fitted
 
 
 def json_float(value: float) -> float | str:
@@ -199,6 +214,17 @@ def json_float(value: float) -> float | str:
         return "nan"
     if value in (float("inf"), float("-inf")):
         return "inf" if value > 0 else "-inf"
+    return value
+
+
+def finite(value: Any) -> Any:
+    """The same JSON data without NaN and infinities, which become strings; keys become text."""
+    if isinstance(value, float):
+        return json_float(value)
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
     return value
 
 

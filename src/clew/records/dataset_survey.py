@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.records.codec import plain, read
+from clew.records.codec import keyed, plain, read
 from clew.records.finding import Exhibit
 
 INPUT, LABEL, OTHER = "input", "label", "other"
@@ -89,7 +89,7 @@ class SampleOrder:
     runs: float = 0.0  # share of batches that begin with the class of the previous one
     top_share: float = 0.0  # of the most frequent class among all drawn samples
     top: str = ""
-    lean: float = 0.0  # median share of the most frequent class in a batch
+    dominant_share: float = keyed("lean", 0.0)  # median share of the most frequent class in a batch
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class DatasetSurvey:
     file: str | None = None  # where the program iterates over it
     line: int | None = None
     total: int | None = None  # number of samples; None if unknown
-    looked: int = 0  # samples read without error
+    samples_read: int = keyed("looked", 0)  # samples read without error
     seconds: float = 0.0
     stopped: str = ""  # why it ended early: "time limit"
     random: str = ""  # how reading draws random numbers: "", "seeded" or "unseeded"
@@ -201,7 +201,7 @@ class DatasetSurvey:
     @property
     def whole(self) -> bool:
         """Whether every sample was read."""
-        return self.total is not None and self.looked + self.corrupt_count >= self.total
+        return self.total is not None and self.samples_read + self.corrupt_count >= self.total
 
     @property
     def main(self) -> FieldSurvey | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from clew.records.codec import json_float
+from clew.records.codec import fitting, json_float
 from clew.records.site import Site
 
 
@@ -108,6 +108,11 @@ class Finding:
     confidence: str = "likely"  # certain: observed; likely: measured; possible: one of several explanations
     exhibits: tuple[Exhibit, ...] = ()  # the samples concerned
     proof: Proof | None = None  # result of an experiment with the fix
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Finding:
+        """Read what a fact has recorded of it; what is missing or does not fit is empty."""
+        return replace(cls("", "", Severity.WARNING, "", ""), **fitting(cls, data))
 
     def with_because(self, ids: Sequence[str]) -> Finding:
         return replace(self, because=tuple(ids))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
+from clew.records import events
+from clew.records.events import TypedEvent
 from clew.records.facts import (
     data_experiment_facts,
     document_facts,
@@ -58,12 +60,23 @@ def find_fact(kind: str) -> type[TypedFact] | None:
     return ExperimentFact if known is None and kind.startswith(PREFIX) else known
 
 
+EVENTS = {
+    kind.event_kind: kind
+    for kind in vars(events).values()
+    if isinstance(kind, type) and issubclass(kind, TypedEvent) and hasattr(kind, "event_kind")
+}
+
 NUMBER = "number"  # the unit of a signal without one
 
 
 def tables() -> dict[str, str]:
     """Each table by the name in its marks."""
-    return {"signals": signal_table(), "statistics": statistic_table(), "facts": fact_table()}
+    return {
+        "signals": signal_table(),
+        "statistics": statistic_table(),
+        "facts": fact_table(),
+        "events": event_table(),
+    }
 
 
 def filled(page: str, made: Mapping[str, str]) -> str:
@@ -87,8 +100,15 @@ def statistic_table() -> str:
 
 
 def fact_table() -> str:
-    rows = [(f"`{kind}`", " ".join((fact.__doc__ or "").split())) for kind, fact in FACTS.items()]
-    return _table(("fact", "fields"), rows)
+    return _table(("fact", "fields"), [_documented(kind, fact) for kind, fact in FACTS.items()])
+
+
+def event_table() -> str:
+    return _table(("event", "fields"), [_documented(kind, event) for kind, event in EVENTS.items()])
+
+
+def _documented(kind: str, record: type) -> tuple[str, str]:
+    return f"`{kind}`", " ".join((record.__doc__ or "").split())
 
 
 def _row(signal: Signal) -> tuple[str, ...]:

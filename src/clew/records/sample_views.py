@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clew.records.codec import json_float, keyed, plain, read
+from clew.records.codec import finite, keyed, plain, read
 from clew.records.finding import Exhibit
 
 
@@ -104,7 +104,7 @@ class LoaderView:
     notes: tuple[str, ...] = ()  # what could not be read, and why
 
     def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = _finite(plain(self))
+        data: dict[str, Any] = finite(plain(self))
         return data
 
     @classmethod
@@ -144,18 +144,9 @@ class Failure:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = _finite(plain(self))
+        data: dict[str, Any] = finite(plain(self))
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Failure:
         return read(cls, {"kind": "", "error": "", **data})
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN."""
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_finite(v) for v in value]
-    return json_float(value) if isinstance(value, float) else value

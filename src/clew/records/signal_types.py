@@ -42,7 +42,7 @@ MapScale = Literal["log", "linear", "share", "diverging"]
 class LayerHeatMap:
     """A map of layers × steps on the page of layers, one colour per value."""
 
-    position: int  # in the list of maps
+    position: int  # in the list of maps; no other map has it
     scale: MapScale
     good: tuple[float, float] | None = None  # range of the values in a healthy run
     kept: bool = False  # a small report, too, has the series of each layer
@@ -126,6 +126,7 @@ class TensorSignals:
     histogram: bool = False  # a signed histogram in 40 bins, on few of the sampled steps
     glance: tuple[str, ...] = ()  # the statistics that are shown beside a layer in the graph
     layer_maps: tuple[tuple[str, LayerHeatMap], ...] = ()  # by statistic, where the page of layers has one
+    headroom_map: LayerHeatMap | None = None  # of the headroom, which is computed from what is recorded
     signals: tuple[Signal, ...] = field(init=False)
 
     def __post_init__(self) -> None:

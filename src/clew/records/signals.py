@@ -321,6 +321,7 @@ ACTIVATION = TensorSignals(
         ("zeros", LayerHeatMap(9, "share")),
         ("nonfinite", LayerHeatMap(10, "log")),
     ),
+    headroom_map=LayerHeatMap(7, "linear", partial=True),
 )
 ACTIVATION_DEAD_FRACTION = Signal(
     "activation.dead_fraction",
@@ -357,6 +358,7 @@ GRADIENT = TensorSignals(
         ("zeros", LayerHeatMap(12, "share")),
         ("nonfinite", LayerHeatMap(13, "log")),
     ),
+    headroom_map=LayerHeatMap(8, "linear", partial=True),
 )
 WEIGHT = TensorSignals(
     "weight",

@@ -214,6 +214,17 @@ class Roof:
 
 
 @dataclass(frozen=True)
+class TimelineEvent:
+    """Something that ran in the step whose timeline was recorded."""
+
+    name: str
+    start: float  # seconds from the beginning of the step
+    duration: float
+    lane: str = "main"  # "main", or another thread
+    module: str | None = None
+
+
+@dataclass(frozen=True)
 class Profile:
     """Everything that was found; what was not profiled is empty."""
 
@@ -230,7 +241,7 @@ class Profile:
     syncs: tuple[Sync, ...] = ()
     flame: FlameFrame | None = None  # step › part › module › op
     python: FlameFrame | None = None  # Python's stacks, from the sampler
-    timeline: tuple[dict[str, Any], ...] = ()  # one step: name, start, duration, lane, module
+    timeline: tuple[TimelineEvent, ...] = ()  # of one step
     memory: StepMemory = StepMemory()
     roof: Roof | None = None
     unattributed: float = 0.0  # seconds of the step in no part and no module

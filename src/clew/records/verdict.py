@@ -59,5 +59,10 @@ class Verdict:
         found = {f.check for f in self.findings} | {i.check for i in self.ignored}
         return len(found) + len(self.not_judged) + len(self.ruled_out)
 
+    @property
+    def root_causes(self) -> list[str]:
+        """The checks whose fixes are worth a test: not advice, and not what another finding explains."""
+        return [f.check for f in self.findings if not f.because and f.severity is not Severity.ADVICE]
+
     def worst(self) -> Severity | None:
         return min((f.severity for f in self.findings), key=lambda s: s.rank, default=None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.records.facts.run_facts import IdleFact, IncidentFact
+from clew.records.run_metadata import RunMeta
 
 if TYPE_CHECKING:
     from clew.store.read.run_data import Fact, RunData
@@ -62,28 +63,22 @@ class RunSummary:
 
 def summarise(run: RunReader, checks: int) -> RunSummary:
     """The summary of a recorded run on which `checks` checks ran."""
-    from clew.store.read.run_info import script_of
+    from clew.store.write.frames import number
 
-    started = run.meta.get("started")
     return RunSummary(
         id=run.path.name,
         path=str(run.path),
-        script=script_of(run.meta) or run.path.name,
+        script=run.meta.program or run.path.name,
         state=run.state,
         steps=run.data.last_step + 1,
         checks=checks,
-        started=float(started) if isinstance(started, (int, float)) else None,
+        started=number(run.meta.started),
         ranks=max(len(run.ranks), 1),
         damage=tuple(run.damage),
         incidents=tuple(incidents(run.data.facts)),
         idle=idle_reason(run.data, run.damage),
-        args=_arguments(run.meta),
+        args=run.meta.args,
     )
-
-
-def _arguments(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    found = meta.get("args")
-    return tuple(str(a) for a in found) if isinstance(found, list) else ()
 
 
 def incidents(facts: Iterable[Fact]) -> list[str]:
@@ -102,20 +97,16 @@ def idle_reason(data: RunData, damage: Sequence[str] = ()) -> str | None:
     return f"no training step can be read: {damage[-1]}" if damage else NO_STEP
 
 
-def unrecorded(
-    path: Path, meta: Mapping[str, Any], data: RunData, checks: int, lost: tuple[str, ...]
-) -> RunSummary:
+def unrecorded(path: Path, meta: RunMeta, data: RunData, checks: int, lost: tuple[str, ...]) -> RunSummary:
     """The summary of a run for which nothing could be written: from memory."""
-    from clew.store.read.run_info import script_of
-
     return RunSummary(
         id=path.name,
         path=str(path) if path.is_dir() else "",
-        script=script_of(dict(meta)) or path.name,
+        script=meta.program or path.name,
         state="finished",
         steps=data.last_step + 1,
         checks=checks,
         incidents=lost,
         idle=idle_reason(data),
-        args=_arguments(meta),
+        args=meta.args,
     )

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from clew.records.codec import json_float
+from clew.records.codec import finite
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
 
@@ -30,8 +30,8 @@ def dumps(data: Any, *, dense: bool = False) -> str:
     `dense` is for deep trees, which would be mostly spaces when indented.
     """
     if dense:
-        return json.dumps(_strict(data), separators=(",", ":"), allow_nan=False) + "\n"
-    return json.dumps(_strict(data), indent=2, allow_nan=False) + "\n"
+        return json.dumps(finite(data), separators=(",", ":"), allow_nan=False) + "\n"
+    return json.dumps(finite(data), indent=2, allow_nan=False) + "\n"
 
 
 def write_json(path: Path, data: Any, *, dense: bool = False) -> None:
@@ -52,13 +52,3 @@ def replace_file(path: Path, text: str) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float):
-        return json_float(value)
-    if isinstance(value, dict):
-        return {str(key): _strict(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(item) for item in value]
-    return value

@@ -17,6 +17,8 @@ from typing import Any
 
 from clew.checks.ignore_rules import Rule
 from clew.checks.thresholds import TABLE, ThresholdSetting
+from clew.records.facts.fact import FactInMemory
+from clew.records.facts.run_facts import ThresholdsFact
 from clew.render.stderr_messages import say
 
 KNOWN = ("ignore", "thresholds")
@@ -122,6 +124,11 @@ def project_thresholds() -> tuple[ThresholdSetting, ...]:
     found = read_settings().thresholds
     say_unused(found)
     return found
+
+
+def threshold_facts() -> list[FactInMemory]:
+    """The same as facts, for checks on a run in memory."""
+    return [FactInMemory(ThresholdsFact(**setting.to_json())) for setting in project_thresholds()]
 
 
 def _say_once(line: str) -> None:

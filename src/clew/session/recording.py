@@ -46,7 +46,7 @@ class Recording:
     def _create_folder(self, run_id: str | None) -> Path:
         root = (self.options.root or default_root()).absolute()  # the script may change the working folder
         try:
-            return create_run(root, self.meta, run_id=run_id, rank=self.rank)
+            return create_run(root, self.meta.to_json(), run_id=run_id, rank=self.rank)
         except CannotCreate as error:
             self.report_incident(f"{error}; training continues without recording")
             self.recording = False

@@ -14,25 +14,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from clew.records.run_metadata import RunMeta
 from clew.records.version import __version__
 from clew.session.run_options import RunOptions
 from clew.store.write.process_identity import start_time
 
 
-def run_meta(options: RunOptions, rank: int) -> dict[str, Any]:
+def run_meta(options: RunOptions, rank: int) -> RunMeta:
     """The content of run.json, except what the store adds itself (format, process, host)."""
-    return {
-        "name": options.name,
-        "script": options.script,
-        "module": options.module,
-        "args": list(options.args),
-        "command": [os.path.basename(sys.executable), *sys.argv],
-        "cwd": os.getcwd(),
-        "user": _user(),
-        "versions": {"clew": __version__, "python": platform.python_version(), "os": platform.platform()},
-        "world_size": _number("WORLD_SIZE") or 1,
-        "rank": rank,
-    }
+    return RunMeta(
+        name=options.name,
+        script=options.script,
+        module=options.module,
+        args=tuple(options.args),
+        command=(os.path.basename(sys.executable), *sys.argv),
+        cwd=os.getcwd(),
+        user=_user(),
+        versions={"clew": __version__, "python": platform.python_version(), "os": platform.platform()},
+        world_size=_number("WORLD_SIZE") or 1,
+        rank=rank,
+    )
 
 
 def rank_and_run_id(options: RunOptions) -> tuple[int, str | None]:

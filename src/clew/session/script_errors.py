@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clew.hooks.entry.user_line import user_frame
+from clew.records.events import ErrorEvent, ExceptionEvent, InterruptEvent, StopEvent
 from clew.records.facts.document_facts import LoaderFailureFact
 from clew.render.screen import rng_restored
 from clew.render.stderr_messages import to_stderr
@@ -17,26 +18,30 @@ if TYPE_CHECKING:
 
 def script_failed(session: Session, error: BaseException) -> None:
     """Record it; explain it if shapes, types or devices do not match, or a sample can't be loaded."""
-    session.writer.event(_kind(error), session.step, _event(error))
+    _event(error).write(session.writer, session.step)
     if session.speaks and "torch" in sys.modules:
         session.guarded("explanation", lambda: _explain(session, error))
 
 
-def _kind(error: BaseException) -> str:
+def _kind(error: BaseException) -> type[ErrorEvent]:
     if isinstance(error, RunStopped):
-        return "stopped"
-    return "interrupt" if isinstance(error, KeyboardInterrupt) else "exception"
+        return StopEvent
+    return InterruptEvent if isinstance(error, KeyboardInterrupt) else ExceptionEvent
 
 
-def _event(error: BaseException) -> dict[str, Any]:
+def _event(error: BaseException) -> ErrorEvent:
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)[:2000]}
-    if traceback is not None:
-        data.update(file=traceback.tb_frame.f_code.co_filename, line=traceback.tb_lineno)
-    data.update(zip(("user_file", "user_line"), user_frame(error.__traceback__), strict=True))
-    return data
+    user_file, user_line = user_frame(error.__traceback__)
+    return _kind(error)(
+        type=type(error).__name__,
+        message=str(error)[:2000],
+        file=traceback.tb_frame.f_code.co_filename if traceback is not None else None,
+        line=traceback.tb_lineno if traceback is not None else None,
+        user_file=user_file,
+        user_line=user_line,
+    )
 
 
 def _explain(session: Session, error: BaseException) -> None:

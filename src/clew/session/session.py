@@ -49,7 +49,7 @@ class Session(Recording):
     def __init__(self, options: RunOptions) -> None:
         super().__init__(options)
         self.judge = LiveJudge(self)
-        self.notes = UserLog(self)
+        self.user_log = UserLog(self)
         self._torch = TorchAttachment(self)
         self.activities = activities_of(self)
         self.writer = self._open_log(tap=self._written, after_flush=self.judge.judge_if_due)

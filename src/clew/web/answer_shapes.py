@@ -680,17 +680,6 @@ class StepFlame:
 
 
 @dataclass(frozen=True)
-class TimelineEvent:
-    """Something that ran in the step whose timeline was recorded."""
-
-    name: str
-    start: float  # seconds from the beginning of the step
-    duration: float
-    lane: str = "main"  # "main", or another thread
-    module: str | None = None
-
-
-@dataclass(frozen=True)
 class StepMemoryJson(StepMemory):
     """Memory of the process, and of the tensors in one step."""
 
@@ -706,7 +695,6 @@ class ProfileJson(Profile):
     version: int = VERSION
     modules: tuple[ModuleCostJson, ...] = ()  # in forward order
     flame: StepFlame | None = None  # type: ignore[assignment]  # with its unit: step › part › module › op
-    timeline: tuple[TimelineEvent, ...] = ()  # type: ignore[assignment]  # of one step
     memory: StepMemoryJson = StepMemoryJson()
 
 

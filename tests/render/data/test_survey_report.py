@@ -34,7 +34,7 @@ LABEL = FieldSurvey(
 TIMES = {0: 900, 1: 300, 2: 250, 3: 200, 4: 150, 5: 100, 6: 56, 8: 30, 9: 10}
 CLASSES = tuple(Count(str(label), samples) for label, samples in TIMES.items())
 TRAIN = DatasetSurvey(
-    split="train_loader", role="train", dataset="Photos", total=50_000, looked=1996, seconds=12.3,
+    split="train_loader", role="train", dataset="Photos", total=50_000, samples_read=1996, seconds=12.3,
     random="seeded",
     fields=(IMAGE, LABEL, FieldSurvey(name="path", kind="text", samples=1996, dtypes=(Count("str", 1996),))),
     labels=LabelSurvey("label", samples=1996, classes=9, counts=CLASSES, missing=(7,), neighbours=1700,
@@ -49,7 +49,7 @@ TRAIN = DatasetSurvey(
     corrupt_count=2,
 )  # fmt: skip
 VAL = DatasetSurvey(
-    split="val_loader", role="eval", total=400, looked=400, seconds=2.0,
+    split="val_loader", role="eval", total=400, samples_read=400, seconds=2.0,
     fields=(FieldSurvey(name="0", role="input", kind="vector", samples=400, shapes=(Count("13", 400),),
                         dtypes=(Count("float64", 400),), low=-3.2, high=1680.0, mean=68.1, std=215.0),),
     exact=Duplicates(reason="a sample has different values each time it is read"),
@@ -83,7 +83,7 @@ def test_every_number_of_the_page_is_on_the_screen_too() -> None:
 
 def test_names_from_the_program_can_not_break_the_page_or_the_screen() -> None:
     evil = DatasetSurvey(
-        split="<script>x</script>\x1b[31m", total=2, looked=2,
+        split="<script>x</script>\x1b[31m", total=2, samples_read=2,
         fields=(FieldSurvey(name="<b>\x1b]0;t\x07", role="input", kind="text", samples=2),),
         labels=LabelSurvey("y", samples=2, classes=1, counts=(Count("<i>\x1b[2J", 2),)),
         corrupt=(Corrupt(0, "ValueError: <img src=x>\x1b[31m"),), corrupt_count=1,
@@ -96,7 +96,7 @@ def test_names_from_the_program_can_not_break_the_page_or_the_screen() -> None:
 
 def test_all_classes_are_there_if_all_are_asked_for() -> None:
     many = DatasetSurvey(
-        split="train", total=400, looked=400,
+        split="train", total=400, samples_read=400,
         labels=LabelSurvey("y", samples=400, classes=40, counts=tuple(Count(f"c{n}", 10) for n in range(40))),
     )  # fmt: skip
     brief, full = Paper(), Paper()

@@ -11,6 +11,7 @@ import pytest
 from golden_files import Paper, assert_golden
 from sample_profiles import MB, convolutions, hostile, module, transformer
 
+from clew.records.run_metadata import RunMeta
 from clew.records.step_costs import ModuleCost, PartCost, Profile, Roof, StepMemory
 from clew.render.profile.profile_diff import (
     GONE,
@@ -159,8 +160,8 @@ def test_other_conditions_are_said_first() -> None:
     a = convolutions()
     b = replace(a, threads=1, device="cuda", samples_per_second=3100.0, roof=Roof(9e9, 1e9))
     about = (
-        {"host": "one", "versions": {"torch": "2.12.0"}, "args": ["--lr", "1"]},
-        {"host": "two", "versions": {"torch": "2.13.0"}, "args": ["--lr", "2"]},
+        RunMeta(hostname="one", versions={"torch": "2.12.0"}, args=("--lr", "1")),
+        RunMeta(hostname="two", versions={"torch": "2.13.0"}, args=("--lr", "2")),
     )
     text = drawn(compare(a, b, about=about))
     lines = text.splitlines()

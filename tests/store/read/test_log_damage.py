@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_runs import LOSS, block, declarations, new_run, only_series, open_writer, write_segment
 
+from clew.records.run_metadata import RunMeta
 from clew.store.read.run_data import RunData
 from clew.store.read.run_errors import EmptyRun, NewerFormat, NotARun, RunError
 from clew.store.read.run_folders import list_runs
@@ -194,7 +195,7 @@ def test_a_corrupt_run_json_is_reported_and_the_log_still_read(tmp_path):
     write_segment(run, small_log())
     (run / "run.json").write_text('{"format_version": 1,')
     reader = open_run(run)
-    assert reader.meta == {}
+    assert reader.meta == RunMeta()
     assert "run.json" in reader.damage[0]
     assert content(reader.data) == expected(len(PAYLOADS))
 

@@ -15,6 +15,7 @@ from clew.store.index.index_cache import cache_root
 from clew.store.read.run_folders import create_run
 from clew.store.write import segment_file
 from clew.web.runs import judge_process
+from clew.web.runs.digest_cache import RunDigest, remove_unused
 from clew.web.runs.judge_process import PATIENCE, Judges, Worker
 from clew.web.runs.run_digest import digest
 from clew.web.runs.run_library import Library
@@ -35,13 +36,13 @@ def judges_of():
         each.close()
 
 
-def settled(judges: Judges, library: Library, name: str) -> dict:
+def settled(judges: Judges, library: Library, name: str) -> RunDigest:
     """The verdict on the log as it is now; the process that judges has the lowest priority, so be patient."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         found = judges.get(name, library.glance(name))
         if found.stamp == judge_process.judged_stamp(library.glance(name)):
-            return found.data
+            return found.digest
         time.sleep(0.05)
     raise AssertionError("never judged")
 
@@ -50,10 +51,10 @@ def test_a_verdict_is_kept_on_disk_and_not_computed_again(tmp_path, judges_of, m
     run = make_run(tmp_path)
     library, first = judges_of(tmp_path)
     data = settled(first, library, run.name)
-    assert data["verdict"]["findings"][0]["check"] == "missing-zero-grad"
+    assert data.findings[0]["check"] == "missing-zero-grad"
     monkeypatch.setattr(Worker, "ask", lambda *_: pytest.fail("judged again"))
     library, second = judges_of(tmp_path)
-    assert second.get(run.name, library.glance(run.name)).data == data
+    assert second.get(run.name, library.glance(run.name)).digest == data
 
 
 def test_a_damaged_verdict_on_disk_is_computed_again(tmp_path, judges_of):
@@ -69,7 +70,7 @@ def test_a_damaged_verdict_on_disk_is_computed_again(tmp_path, judges_of):
 def test_a_growing_run_is_not_judged_again_before_its_time(tmp_path, judges_of, monkeypatch):
     now, asked = 1000.0, []
 
-    def ask(worker: Worker, path: Path) -> dict:
+    def ask(worker: Worker, path: Path) -> RunDigest:
         asked.append(path.name)
         return digest(path)
 
@@ -92,10 +93,10 @@ def test_a_growing_run_is_not_judged_again_before_its_time(tmp_path, judges_of, 
     again = judges.get(run.name, library.glance(run.name))
     assert again.stamp != judge_process.judged_stamp(library.glance(run.name))
     assert not judges._queued
-    assert again.data["steps"] == 1
+    assert again.digest.steps == 1
     assert len(asked) == 1
     now += judge_process.PAUSE
-    assert settled(judges, library, run.name)["steps"] == 100
+    assert settled(judges, library, run.name).steps == 100
     assert len(asked) == 2
     writer.abandon()
 
@@ -113,9 +114,9 @@ def test_a_judge_that_dies_is_one_bad_verdict(tmp_path, judges_of, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Worker, "_running", dying)
         failed = judges.wait(bad.name, library.glance(bad.name), PATIENCE)
-    assert failed.data["state"] == "failed"
-    assert "clew why" in failed.data["error"] or "failed" in failed.data["error"]
-    assert settled(judges, library, good.name)["state"] == "ready"
+    assert failed.digest.state == "failed"
+    assert "clew why" in failed.digest.error or "failed" in failed.digest.error
+    assert settled(judges, library, good.name).state == "ready"
 
 
 def test_a_run_that_is_deleted_while_it_waits_breaks_nothing(tmp_path, judges_of):
@@ -125,7 +126,7 @@ def test_a_run_that_is_deleted_while_it_waits_breaks_nothing(tmp_path, judges_of
     import shutil
 
     shutil.rmtree(run)
-    assert judges.wait(run.name, glance, PATIENCE).data["state"] == "failed"
+    assert judges.wait(run.name, glance, PATIENCE).digest.state == "failed"
 
 
 def test_verdicts_that_nobody_asks_for_are_removed(tmp_path):
@@ -133,7 +134,7 @@ def test_verdicts_that_nobody_asks_for_are_removed(tmp_path):
         (tmp_path / name).write_text("{}")
         then = time.time() - age * 86400
         os.utime(tmp_path / name, (then, then))
-    judge_process.remove_unused(tmp_path)
+    remove_unused(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["new.json"]
 
 
@@ -147,7 +148,7 @@ def test_the_process_ends_when_there_is_nothing_left_to_judge(tmp_path, judges_o
         assert time.monotonic() < end
         time.sleep(0.05)
     second = make_run(tmp_path, lr=0.5)
-    assert settled(judges, library, second.name)["hparams"]["lr"] == 0.5
+    assert settled(judges, library, second.name).hparams["lr"] == 0.5
 
 
 def test_the_run_that_somebody_looks_at_is_judged_next(tmp_path, judges_of, monkeypatch):
@@ -156,10 +157,10 @@ def test_the_run_that_somebody_looks_at_is_judged_next(tmp_path, judges_of, monk
     asked: list[str] = []
     gate = threading.Event()
 
-    def slowly(worker: Worker, path) -> dict:
+    def slowly(worker: Worker, path) -> RunDigest:
         gate.wait(60)
         asked.append(path.name)
-        return {"state": "none", "error": None, "verdict": None, "steps": 0}
+        return RunDigest("none", steps=0)
 
     monkeypatch.setattr(Worker, "ask", slowly)
     for run in runs:

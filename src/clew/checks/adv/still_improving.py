@@ -30,6 +30,7 @@ from clew.checks.run_view import RunView
 from clew.checks.trainings import TRAINING
 from clew.checks.wording import too_few
 from clew.records import signals
+from clew.records.events import ExceptionEvent, InterruptEvent, StopEvent
 from clew.records.finding import Finding, Severity
 
 
@@ -79,4 +80,5 @@ class StillImproving(Check):
 
 
 def _ended_well(run: RunView) -> bool:
-    return run.finished and not any(run.events(kind) for kind in ("exception", "interrupt", "stopped"))
+    early = (ExceptionEvent, InterruptEvent, StopEvent)
+    return run.finished and not any(run.happened(kind) for kind in early)

@@ -104,8 +104,8 @@ class ConstantInput(Check):
             return None
         if field.low is not None and field.low == field.high:
             return Severity.ERROR, f"every value of field {field.name} is {field.low:.4g}, in every sample"
-        if survey.exact.copies >= survey.looked - 1 > 0:
-            return Severity.ERROR, f"all {survey.looked:,} samples that were read are the same"
+        if survey.exact.copies >= survey.samples_read - 1 > 0:
+            return Severity.ERROR, f"all {survey.samples_read:,} samples that were read are the same"
         if field.features >= self.features and field.blank >= self.blank * field.samples:
             share = field.blank / field.samples
             return Severity.WARNING, f"{share:.0%} of the samples are blank: all their values are the same"

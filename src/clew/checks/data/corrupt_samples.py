@@ -76,7 +76,7 @@ def _words(survey: DatasetSurvey, where: str) -> str:
             f"len(dataset) is {survey.total:,}, but there are no samples from index {survey.past_end:,} on"
             f"{where}"
         )
-    all_read = survey.looked + survey.corrupt_count
+    all_read = survey.samples_read + survey.corrupt_count
     if survey.corrupt_count == survey.nothing:
         return f"the dataset returns None for {survey.nothing:,} of {all_read:,} samples{where}"
     errors = {c.error.partition(":")[0] for c in survey.corrupt}

@@ -66,7 +66,7 @@ class DuplicateSamples(Check):
     def _counts(self, copies: Duplicates, survey: DatasetSurvey) -> bool:
         if copies.meant or by_nature(copies, self.natural) or copies.copies < self.copies:
             return False
-        return copies.share >= self.share and copies.copies < self.same * max(survey.looked - 1, 1)
+        return copies.share >= self.share and copies.copies < self.same * max(survey.samples_read - 1, 1)
 
     def _are_windows(self, copies: Duplicates) -> bool:
         return copies.neighbours >= self.windows * copies.copies
@@ -75,7 +75,7 @@ class DuplicateSamples(Check):
         copies = survey.exact
         return self.finding(
             Severity.WARNING if copies.share >= self.many else Severity.ADVICE,
-            message=f"{copies.copies:,} of {survey.looked:,} samples{where} are copies of others"
+            message=f"{copies.copies:,} of {survey.samples_read:,} samples{where} are copies of others"
             + _estimated(survey, copies),
             fix="first = {}; [first.setdefault(x.numpy().tobytes(), i) for i, (x, y) in enumerate(dataset)]; "
             "dataset = Subset(dataset, list(first.values()))  # before you split it",
@@ -90,8 +90,8 @@ class DuplicateSamples(Check):
         copies = survey.near
         return self.finding(
             Severity.ADVICE,
-            message=f"{copies.copies:,} of {survey.looked:,} samples{where} are nearly the same as others"
-            + _estimated(survey, copies),
+            message=f"{copies.copies:,} of {survey.samples_read:,} samples{where} are nearly the same as "
+            "others" + _estimated(survey, copies),
             fix="look at the pairs shown; drop one of each: Subset(dataset, kept)",
             site=place_of(survey),
             step=0,

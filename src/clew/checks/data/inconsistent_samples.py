@@ -65,7 +65,7 @@ class InconsistentSamples(Check):
             return None
         field = survey.missing_fields[0]
         verb = "has" if field.samples == 1 else "have"
-        words = f"{counted(field.samples, 'sample')} of {survey.looked:,} {verb} no field {field.what}"
+        words = f"{counted(field.samples, 'sample')} of {survey.samples_read:,} {verb} no field {field.what}"
         return Severity.ERROR, words, (), "return the same fields for every sample"
 
     def _field(

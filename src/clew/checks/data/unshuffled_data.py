@@ -82,7 +82,7 @@ class UnshuffledData(Check):
             if said is None or order is None or order.shuffled or not self._in_classes(said, order):
                 continue
             overall = said.counts[0].samples / said.samples
-            lumping = (order.lean - overall) / (1 - overall) if overall < 1 else 0.0
+            lumping = (order.dominant_share - overall) / (1 - overall) if overall < 1 else 0.0
             mixing = min(said.switches, order.switches) / said.by_chance
             if mixing <= self.mixing and lumping >= self.lumping and self._one_after_another(said, order):
                 yield self.finding(

@@ -45,9 +45,9 @@ def place_of(found: DatasetSurvey | Between) -> Site:
 
 def samples_read(survey: DatasetSurvey) -> Evidence:
     """How many samples a finding is based on."""
-    many = f"{'all' if survey.whole else 'the first'} {survey.looked:,}"
+    many = f"{'all' if survey.whole else 'the first'} {survey.samples_read:,}"
     if not survey.whole and survey.total:
-        many = f"{survey.looked:,} of {survey.total:,}"
+        many = f"{survey.samples_read:,} of {survey.total:,}"
     ended = f", until {survey.stopped} was reached" if survey.stopped == "the time limit" else ""
     return Evidence(f"{many} samples of {survey.dataset or survey.split} were read{ended}")
 

@@ -70,7 +70,7 @@ class LabelNoise(Check):
             classes = survey.labels is not None and survey.labels.kind == "class"
             if not classes or copies.conflicting < self.conflicts or by_nature(copies, self.natural):
                 continue
-            if copies.conflicting < self.contradicted * survey.looked:
+            if copies.conflicting < self.contradicted * survey.samples_read:
                 continue
             parts = [f"{p.first} ({p.first_label}) and {p.second} ({p.second_label})" for p in copies.pairs]
             yield self.finding(

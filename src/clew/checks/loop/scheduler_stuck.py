@@ -36,6 +36,7 @@ from clew.checks.series import BoolArray, Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import too_few
 from clew.records import signals
+from clew.records.events import ExceptionEvent, InterruptEvent
 from clew.records.facts.step_facts import SchedulerFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.plural import counted
@@ -108,7 +109,8 @@ class SchedulerStuck(Check):
             )
 
     def _never_stepped(self, run: RunView, known: SchedulerFact) -> Iterator[Finding]:
-        ended_well = run.finished and not run.events("exception") and not run.events("interrupt")
+        broke_off = any(run.happened(kind) for kind in (ExceptionEvent, InterruptEvent))
+        ended_well = run.finished and not broke_off
         used = known.optimizer is not None and run.steps >= self.least
         if ended_well and used and known.steps == 0:
             yield self.finding(

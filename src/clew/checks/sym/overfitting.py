@@ -35,6 +35,7 @@ from clew.checks.series import Series
 from clew.checks.trainings import TRAINING
 from clew.checks.wording import too_few
 from clew.records import signals
+from clew.records.events import CheckpointSaveEvent
 from clew.records.finding import Finding, Severity
 
 
@@ -104,7 +105,7 @@ class Overfitting(Check):
     def _finding(self, run: RunView, loss: Series, evaluation: Series, turn: Turn) -> Finding:
         kept = any(
             0 <= event.step - turn.at <= max(self.saved * turn.at, 2)
-            for event in run.events("checkpoint-save")
+            for event in run.happened(CheckpointSaveEvent)
         )
         return self.finding(
             Severity.ADVICE if kept else Severity.WARNING,

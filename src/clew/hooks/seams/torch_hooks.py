@@ -19,8 +19,9 @@ from clew.hooks.seams.loader_seam import Indices, watch_data, watch_indices
 from clew.hooks.seams.loss_backward_seam import watch_backward, watch_losses
 from clew.hooks.seams.module_seam import ModuleSeams
 from clew.hooks.seams.optimizer_seam import watch_optimizers
-from clew.hooks.seams.probes import Probe, Probes
+from clew.hooks.seams.probes import Probes
 from clew.hooks.steps.watcher import Watcher
+from clew.records.events import CheckpointLoadEvent, CheckpointSaveEvent
 
 
 class Seams:
@@ -63,12 +64,11 @@ def watch_checkpoints(probes: Probes) -> None:
     """Saving, loading, and weights that are loaded into modules."""
     watcher = probes.watcher
 
-    def event(kind: str) -> Probe:
-        def happened(*_: Any, **__: Any) -> None:
-            file, line = user_line()
-            watcher.sink.event(kind, watcher.clock.step, {"file": file, "line": line})
+    def saved(*_: Any, **__: Any) -> None:
+        CheckpointSaveEvent(*user_line()).write(watcher.sink, watcher.clock.step)
 
-        return happened
+    def read(*_: Any, **__: Any) -> None:
+        CheckpointLoadEvent(*user_line()).write(watcher.sink, watcher.clock.step)
 
     def loaded(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
         watcher.models.note_loaded(module)
@@ -76,8 +76,8 @@ def watch_checkpoints(probes: Probes) -> None:
     def state_loaded(result: Any, module: nn.Module, *_: Any, **__: Any) -> None:
         watcher.loop.call(watcher.loop.ties.state_loaded, result, module, watcher.clock.step)
 
-    probes.around(torch, "save", probes.probe("save", event("checkpoint-save")))
-    probes.around(torch, "load", probes.probe("load", event("checkpoint-load")))
+    probes.around(torch, "save", probes.probe("save", saved))
+    probes.around(torch, "load", probes.probe("load", read))
     probes.around(nn.Module, "load_state_dict", probes.probe("load-state", loaded))
     probes.around(nn.Module, "load_state_dict", probes.probe("load-state", state_loaded))
 

@@ -17,6 +17,7 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.step_clock import Pattern, StepClock
 from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import shape_of
+from clew.records.events import ModeEvent
 from clew.records.facts.step_facts import ModeFact
 
 if TYPE_CHECKING:
@@ -273,8 +274,7 @@ class Modes:
         if root.training is not None and root.training != training:
             self._pattern.add("m", root.index)
             _, file, line = self._set.get(id(module), (training, None, None))
-            data = {"root": root.name, "training": training, "file": file, "line": line}
-            self._sink.event("mode", self._clock.step, data)
+            ModeEvent(root.name, training, file, line).write(self._sink, self._clock.step)
         root.training = training
         if not trains:
             return

@@ -12,8 +12,7 @@ from clew.labs import experiments
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
-from clew.records.built_ins import built_ins
-from clew.records.extensions import CannotRegister, Extensions, must_be_named, name_of
+from clew.records.extensions import CannotRegister, Extensions, built_ins, must_be_named, name_of
 
 TOOLS = "tools"  # what several experiments use; it defines none
 

@@ -21,6 +21,7 @@ from clew.records.facts.fact import FactSink
 from clew.records.facts.run_facts import ProofFact
 from clew.records.finding import Proof
 
+PROOFS = 0.2  # share of a time limit for experiments that is kept for trying the fixes
 HORIZONS = (30, 90, 270)  # steps: each length is tried if the previous one was inconclusive
 FEWEST_STEPS = 10  # a shorter training is inconclusive
 SEEDS = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.loaders.survey.split_survey import survey
 from clew.records.data_report import DataOptions, Report
 from clew.records.facts.document_facts import BetweenFact, LoaderViewFact, SurveyFact
+from clew.records.facts.fact import FactSink
 from clew.records.facts.loader_facts import measured_facts
 
 if TYPE_CHECKING:
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
 MEASURING = 0.5  # share of the time left after the view
 LONGEST = 12.0  # seconds of measuring, unless a sweep is requested
-Fact = Callable[[str, dict[str, Any]], None]
 
 
 def inspect_loaders(
     loaders: Sequence[ReadableLoader],
     options: DataOptions,
-    fact: Fact,
+    sink: FactSink,
+    step: int = 0,
     *,
     subject: Subject | None = None,
     model: nn.Module | None = None,
@@ -43,7 +44,7 @@ def inspect_loaders(
         for readable in loaders
     )
     for shown in views:
-        fact(LoaderViewFact.fact_kind, LoaderViewFact(shown).to_json())
+        LoaderViewFact(shown).write(sink, step)
     report = Report(loaders=views)
     if options.sample is not None:
         return report
@@ -59,9 +60,9 @@ def inspect_loaders(
             )
             report = replace(report, measured=(found,))
             for part in measured_facts(found):
-                fact(part.fact_kind, part.to_json())
+                part.write(sink, step)
     if options.judge:
-        report = _surveyed(report, loaders, options, fact, until - perf_counter(), progress)
+        report = _surveyed(report, loaders, options, sink, step, until - perf_counter(), progress)
     return report
 
 
@@ -69,7 +70,8 @@ def _surveyed(
     report: Report,
     loaders: Sequence[ReadableLoader],
     options: DataOptions,
-    fact: Fact,
+    sink: FactSink,
+    step: int,
     seconds: float,
     progress: Any,
 ) -> Report:
@@ -79,7 +81,7 @@ def _surveyed(
 
     through = survey(loaders, everything=options.all, time_limit=max(seconds, 1.0), progress=tell)
     for one in through.surveys:
-        fact(SurveyFact.fact_kind, SurveyFact(one).to_json())
+        SurveyFact(one).write(sink, step)
     for pair in through.between:
-        fact(BetweenFact.fact_kind, BetweenFact(pair).to_json())
+        BetweenFact(pair).write(sink, step)
     return replace(report, surveys=through.surveys, betweens=through.between)

@@ -21,7 +21,7 @@ from clew.labs.network.trace.traced_forward import can_compute, without_computin
 from clew.labs.network.traced_structure import structure_fact
 from clew.records import signals
 from clew.records.facts.experiment_facts import DONE
-from clew.records.facts.fact import FactInMemory, TypedFact
+from clew.records.facts.fact import FactInMemory, FactsInMemory
 from clew.records.facts.model_facts import (
     GraphFact,
     LayerRow,
@@ -52,14 +52,10 @@ class TracedNetwork:
 
 
 @dataclass
-class NetworkFacts:
+class NetworkFacts(FactsInMemory):
     """A run of no steps, in memory: facts, and signals of one value each."""
 
-    root: str
-    facts: list[FactInMemory] = field(default_factory=list)
-    events: tuple[FactInMemory, ...] = ()
-    last_step: int = -1
-    end: dict[str, Any] | None = None
+    root: str = ""
     signals: dict[str, dict[Site, float]] = field(default_factory=dict)
     unjudged: dict[str, str] = field(default_factory=dict)  # by name of the check, why it can't judge
 
@@ -70,9 +66,6 @@ class NetworkFacts:
         for site, value in self.signals.get(name, {}).items():
             yield site, np.zeros(1, dtype=np.int64), np.array([value])
 
-    def add(self, fact: TypedFact) -> None:
-        self.facts.append(FactInMemory(fact))
-
     def signal(self, name: str, values: dict[str, float], param: str | None = None) -> None:
         sites = {Site(module=path, root=self.root, param=param): v for path, v in values.items()}
         self.signals.setdefault(name, {}).update(sites)
@@ -80,7 +73,7 @@ class NetworkFacts:
 
 def collect_facts(traced: TracedNetwork) -> NetworkFacts:
     """All that is known, without the lines that created the layers: `add_places` reads those."""
-    notes = NetworkFacts(type(traced.model).__name__)
+    notes = NetworkFacts(root=type(traced.model).__name__)
     notes.add(_model(traced, notes.root))
     notes.add(_parameters(traced.model, notes.root))
     _try(notes, ("no-nonlinearity", "redundant-bias", "dropout-misplaced"), _note_structure, traced)
@@ -93,6 +86,8 @@ def collect_facts(traced: TracedNetwork) -> NetworkFacts:
 def add_places(notes: NetworkFacts, model: nn.Module) -> None:
     """The lines that created the model and its layers, from their source."""
     for note in notes.facts:
+        if not isinstance(note, FactInMemory):
+            continue
         if isinstance(note.fact, ModelFact):
             note.fact = _with_places(note.fact, model)
         elif isinstance(note.fact, DeviceLiteralFact):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from clew.labs.profiler.cost_tally import CostTally, ModuleTally
 from clew.labs.profiler.torch_trace.attribution import NS, AttributedWindow, EventSpan, attribute
@@ -23,7 +22,7 @@ from clew.labs.profiler.torch_trace.torch_events import (
     node_name,
     rows_of,
 )
-from clew.records.step_costs import PARTS, FlameFrame, ModuleCost, OpCost, Roof
+from clew.records.step_costs import PARTS, FlameFrame, ModuleCost, OpCost, Roof, TimelineEvent
 
 MOST_OPS = 2_000
 MOST_TIMELINE = 1_500
@@ -42,7 +41,7 @@ class WindowReading:
     modules: tuple[ModuleCost, ...] = ()
     ops: tuple[OpCost, ...] = ()
     flame: FlameFrame | None = None
-    timeline: tuple[dict[str, Any], ...] = ()
+    timeline: tuple[TimelineEvent, ...] = ()
     left: float = 0.0  # in no module, no op and no named part
     to_device: float = 0.0
     unnamed: float = 0.0  # share of the part `rest` that no op and no module accounts for
@@ -211,7 +210,7 @@ def _ops(tally: CostTally, best: Roof | None) -> tuple[OpCost, ...]:
 _SHOWN = {SCOPE, OP, NODE, ENGINE, OPTIMIZER, DATA}
 
 
-def timeline(traced: AttributedWindow, place: int, tally: CostTally) -> list[dict[str, Any]]:
+def timeline(traced: AttributedWindow, place: int, tally: CostTally) -> list[TimelineEvent]:
     """The events of one step, the outermost ops only; seconds from its beginning."""
     began, least = traced.bounds[place], BRIEF * traced.duration(place)
     shown = [s for s in traced.spans if s.step == place and s.row.kind in _SHOWN and _is_outer(s)]
@@ -220,13 +219,13 @@ def timeline(traced: AttributedWindow, place: int, tally: CostTally) -> list[dic
         limit = sorted((s.row.duration for s in shown), reverse=True)[MOST_TIMELINE]
         shown = [s for s in shown if s.row.duration > limit]
     return [
-        {
-            "name": _span_title(span),
-            "start": (span.row.start - began) * NS,
-            "duration": span.row.duration * NS,
-            "lane": "main" if span.main else f"thread {span.row.thread}",
-            "module": tally.name_of(span.place.scope) if span.place is not None else None,
-        }
+        TimelineEvent(
+            name=_span_title(span),
+            start=(span.row.start - began) * NS,
+            duration=span.row.duration * NS,
+            lane="main" if span.main else f"thread {span.row.thread}",
+            module=tally.name_of(span.place.scope) if span.place is not None else None,
+        )
         for span in shown
     ]
 

@@ -7,7 +7,7 @@ missing or of another type keeps its default.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -77,6 +77,37 @@ class FactInMemory:
     @property
     def data(self) -> dict[str, Any]:
         return self.fact.to_json()
+
+
+@dataclass(frozen=True)
+class WrittenFact:
+    """A fact as a sink gets it."""
+
+    kind: str
+    step: int
+    data: dict[str, Any]
+
+
+@dataclass
+class FactsInMemory:
+    """A run in memory that has only facts, for the checks to read; also a sink."""
+
+    facts: list[FactInMemory | WrittenFact] = field(default_factory=list)
+    events: tuple[RecordedFact, ...] = ()
+    last_step: int = -1
+    end: dict[str, Any] | None = None
+
+    def add(self, fact: TypedFact) -> None:
+        self.facts.append(FactInMemory(fact))
+
+    def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
+        self.facts.append(WrittenFact(kind, step, data))
+
+    def signal_names(self) -> list[str]:
+        return []
+
+    def series(self, name: str) -> Iterator[Any]:
+        return iter(())
 
 
 @dataclass(frozen=True)

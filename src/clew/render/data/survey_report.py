@@ -57,9 +57,9 @@ def draw(screen: Screen, surveys: Sequence[DatasetSurvey], between: Sequence[Bet
 
 
 def _title(survey: DatasetSurvey) -> str:
-    if not survey.looked and not survey.corrupt_count:
+    if not survey.samples_read and not survey.corrupt_count:
         return f"not checked: {neutral(survey.stopped, 200) or 'no samples'}"
-    read = f"{survey.looked + survey.corrupt_count:,}"
+    read = f"{survey.samples_read + survey.corrupt_count:,}"
     if survey.total is not None and not survey.whole:
         read = f"{read} of {survey.total:,}"
     return f"{read} samples checked in {duration(survey.seconds)}{ended(survey)}"

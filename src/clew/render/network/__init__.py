@@ -1,6 +1,6 @@
 """Networks as tables, trees and graphs.
 
-Enter at `summary_table.py` and `graph_files.py`. May import: records, render, render.verdict.
+Enter at `summary_table.py` and `graph_files.py`. May import: records, checks, render, render.verdict.
 
 - `box_places`: positions of the boxes of a level: columns computed once for closed boxes, wider where one
   is open

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from clew.records.json_values import names, rows, shape, text, whole
+from clew.records.codec import fitting
+from clew.records.json_values import rows, text
 from clew.records.network import Edge, Graph, Node, TensorInfo
 
 KINDS = ("module", "op", "input", "output")
@@ -20,7 +22,7 @@ def read_graph(data: Any) -> Graph | None:
     if not known or len(known) != len(nodes) or not _is_tree(known):
         return None
     edges = [_edge(row) for row in rows(data.get("edges"))]
-    sound = [edge for edge in edges if edge is not None and {edge.source, edge.target} <= known.keys()]
+    sound = [edge for edge in edges if {edge.source, edge.target} <= known.keys()]
     return Graph(text(data.get("name")) or "", tuple(known.values()), tuple(sound))
 
 
@@ -41,47 +43,31 @@ def _is_tree(nodes: Mapping[int, Node]) -> bool:
 
 
 def _node(row: Mapping[str, Any]) -> Node | None:
-    number, parent, kind = whole(row.get("id")), row.get("parent"), text(row.get("kind"))
-    if number is None or number < 0 or kind not in KINDS or not (parent is None or whole(parent) is not None):
+    node = replace(Node(-1, None, "", "", "", "", ()), **fitting(Node, row))
+    lost = row.get("parent") is not None and node.parent is None
+    if node.id < 0 or node.kind not in KINDS or lost:
         return None
-    return Node(
-        number,
-        parent,
-        kind,
-        text(row.get("label")) or "",
-        text(row.get("type")) or "",
-        text(row.get("path")) or "",
-        tuple(t for t in map(_tensor, rows(row.get("outputs"))) if t is not None),
-        **{name: _count(row.get(name)) for name in ("flops", "parameters", "saved")},
-        feeds_result=row.get("feeds_result") is not False,
-        file=text(row.get("file")),
-        line=whole(row.get("line")),
-        repeat=max(_count(row.get("repeat")), 1),
-        hidden=row.get("hidden") is True,
+    return replace(
+        node,
+        outputs=tuple(_sound(tensor) for tensor in node.outputs if _has_size(tensor)),
+        flops=max(node.flops, 0),
+        parameters=max(node.parameters, 0),
+        saved=max(node.saved, 0),
+        repeat=max(node.repeat, 1),
     )
 
 
-def _count(value: object) -> int:
-    return max(whole(value) or 0, 0)
+def _has_size(tensor: TensorInfo) -> bool:
+    return all(size >= 0 for size in tensor.shape)
 
 
-def _tensor(row: Mapping[str, Any]) -> TensorInfo | None:
-    sizes = shape(row.get("shape"))
-    if sizes is None:
-        return None
-    dims = names(row.get("dims"))
-    return TensorInfo(
-        sizes,
-        text(row.get("dtype")) or "",
-        text(row.get("device")) or "",
-        row.get("requires_grad") is True,
-        _count(row.get("bytes")),
-        dims if len(dims) == len(sizes) else (),
-    )
+def _sound(tensor: TensorInfo) -> TensorInfo:
+    dims = tensor.dims if len(tensor.dims) == len(tensor.shape) else ()
+    return replace(tensor, bytes=max(tensor.bytes, 0), dims=dims)
 
 
-def _edge(row: Mapping[str, Any]) -> Edge | None:
-    source, target, tensor = whole(row.get("source")), whole(row.get("target")), row.get("tensor")
-    if source is None or target is None:
-        return None
-    return Edge(source, target, _tensor(tensor) if isinstance(tensor, Mapping) else None)
+def _edge(row: Mapping[str, Any]) -> Edge:
+    edge = replace(Edge(-1, -1), **fitting(Edge, row))
+    if edge.tensor is None:
+        return edge
+    return replace(edge, tensor=_sound(edge.tensor) if _has_size(edge.tensor) else None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from clew.checks.grph.unused_parameter import UnusedParameter
 from clew.records.finding import Finding
 from clew.records.network import ModuleRow, Statistics, Summary
 from clew.render.network.shape_error_text import render_shape_error
@@ -17,7 +18,7 @@ from clew.render.verdict.finding_block import layer, location
 INDENT = 2
 
 COLUMN = 12  # of the labels beneath the table
-UNUSED = "unused-parameter"  # which says the same, and where
+UNUSED = UnusedParameter.name  # which says the same, and where
 SHAPE = 0  # the column that wraps
 
 

@@ -1,6 +1,6 @@
 """Profiles on the terminal, compared, and as pages.
 
-Enter at `profile_terminal.py`. May import: records, store, render, render.verdict.
+Enter at `profile_terminal.py`. May import: records, store, checks, render, render.verdict.
 
 - `tried_changes_terminal`: speed-ups tried on a snapshot, and the batch-size sweep, as tables in the terminal
 - `cost_tables`: where the time of a program goes: the tree of modules, ops, source lines, and host syncs

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.records.codec import plain
+from clew.records.run_metadata import RunMeta
 from clew.records.step_costs import ModuleCost, PartCost, Profile
 from clew.render.number_text import short
 from clew.render.profile.cost_tables import enclosing_module
@@ -70,7 +71,7 @@ def compare(
     a: Profile,
     b: Profile,
     names: tuple[str, str] = ("A", "B"),
-    about: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),  # the runs' run.json
+    about: tuple[RunMeta, RunMeta] = (RunMeta(), RunMeta()),
 ) -> ProfileDiff:
     """From `a` to `b`."""
     step = max(a.step_median, b.step_median)
@@ -265,7 +266,7 @@ def _of_median(median: float, p95: float, steps: int) -> float:
 
 
 def differences(
-    a: Profile, b: Profile, about: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {})
+    a: Profile, b: Profile, about: tuple[RunMeta, RunMeta] = (RunMeta(), RunMeta())
 ) -> Iterator[str]:
     """A sentence for each; empty if the two are comparable."""
     for name, one, other in _settings(a, b, about):
@@ -279,27 +280,19 @@ def differences(
         yield f"peak speed of the machine: {best[0]} and {best[1]}"
 
 
-def _settings(
-    a: Profile, b: Profile, about: tuple[Mapping[str, Any], Mapping[str, Any]]
-) -> Iterator[tuple[str, str, str]]:
+def _settings(a: Profile, b: Profile, about: tuple[RunMeta, RunMeta]) -> Iterator[tuple[str, str, str]]:
     one, other = about
-    yield "machine", str(one.get("host") or ""), str(other.get("host") or "")
+    yield "machine", one.hostname or "", other.hostname or ""
     yield "device", a.device, b.device
     yield "threads", str(a.threads), str(b.threads)
     yield "cores", str(a.cores), str(b.cores)
     for name in ("torch", "python"):
         yield name, _version(one, name), _version(other, name)
-    yield "arguments", _arguments(one), _arguments(other)
+    yield "arguments", " ".join(one.args), " ".join(other.args)
 
 
-def _version(meta: Mapping[str, Any], name: str) -> str:
-    versions = meta.get("versions")
-    return str(versions.get(name) or "") if isinstance(versions, Mapping) else ""
-
-
-def _arguments(meta: Mapping[str, Any]) -> str:
-    given = meta.get("args")
-    return " ".join(map(str, given)) if isinstance(given, list) else ""
+def _version(meta: RunMeta, name: str) -> str:
+    return str(meta.versions.get(name) or "")
 
 
 def batch_size(profile: Profile) -> float | None:

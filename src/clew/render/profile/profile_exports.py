@@ -135,7 +135,7 @@ def _opened(path: Path, mode: str) -> IO[bytes]:
 
 def timeline_trace(profile: Profile) -> dict[str, Any]:
     """One step as complete events: one thread per lane."""
-    lanes = list(dict.fromkeys(str(row.get("lane", "main")) for row in profile.timeline))
+    lanes = list(dict.fromkeys(row.lane for row in profile.timeline))
     named = [_metadata("thread_name", number, lane) for number, lane in enumerate(lanes)]
     return {
         "displayTimeUnit": "ms",
@@ -149,24 +149,22 @@ def _metadata(kind: str, thread: int, name: str) -> dict[str, Any]:
 
 def _timeline_events(profile: Profile, lanes: list[str]) -> Iterator[dict[str, Any]]:
     for row in profile.timeline:
-        start, duration = _time(row.get("start")), _time(row.get("duration"))
-        if start is None or duration is None:
+        if not (_is_time(row.start) and _is_time(row.duration)):
             continue
         yield {
             "ph": "X",
-            "name": str(row.get("name", "")),
+            "name": row.name,
             "cat": "step",
             "pid": 0,
-            "tid": lanes.index(str(row.get("lane", "main"))),
-            "ts": 1e6 * start,  # the format counts in microseconds
-            "dur": 1e6 * duration,
-            "args": {"module": str(row["module"])} if row.get("module") else {},
+            "tid": lanes.index(row.lane),
+            "ts": 1e6 * row.start,  # the format counts in microseconds
+            "dur": 1e6 * row.duration,
+            "args": {"module": row.module} if row.module else {},
         }
 
 
-def _time(value: Any) -> float | None:
-    fits = isinstance(value, (int, float)) and math.isfinite(value) and value >= 0
-    return float(value) if fits else None
+def _is_time(seconds: float) -> bool:
+    return math.isfinite(seconds) and seconds >= 0
 
 
 # ---- Python stacks for pstats and snakeviz ---------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
+from clew.checks.perf.memory_growth import MemoryGrowth
 from clew.records.finding import Finding, Severity
 from clew.records.plural import counted
 from clew.records.step_costs import Growth, ProcessMemory, Profile, StepMemory
@@ -56,7 +57,7 @@ def render_profile(
     draw_lines(screen, profile, full=full)
     if full:
         draw_syncs(screen, profile)
-    found = verdict is not None and any(finding.check == "memory-growth" for finding in verdict.findings)
+    found = verdict is not None and any(finding.check == MemoryGrowth.name for finding in verdict.findings)
     draw_memory(screen, profile.memory, full=full, growth=not found)
     _draw_flames(screen, profile, full)
     if verdict is not None and not (is_empty(profile) and not verdict.findings):

@@ -7,8 +7,8 @@ A session calls the hooks below in this order, and records an activity's failure
     the end          script_ended → stop → detached → close → report → ended
 
 An activity reads the run through its session: `recorded()` is everything recorded so far, `verdict` and
-`summary()` are what is known of the run. It writes with `writer.fact(...)`, and wraps code that may fail in
-`guarded(name, action)`. To add one, subclass `Activity` and list it in `activity_list`.
+`summary()` are what is known of the run. It records with `fact.write(writer, step)`, and wraps code
+that may fail in `guarded(name, action)`. To add one, subclass `Activity` and list it in `activity_list`.
 """
 
 from __future__ import annotations

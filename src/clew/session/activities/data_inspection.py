@@ -91,7 +91,8 @@ class DataInspection(FirstSteps):
                 found = inspect_loaders(
                     loaders,
                     self.options,
-                    lambda kind, data: sink.fact(kind, step, data),
+                    sink,
+                    step,
                     subject=subject,
                     progress=progress,
                 )

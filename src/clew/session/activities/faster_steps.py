@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clew.records.events import ExceptionEvent, InterruptEvent, events_of
 from clew.records.facts.fact import facts_of
 from clew.records.facts.profile_facts import EvaluationGraphFact
 from clew.render.stderr_messages import to_stderr
@@ -87,7 +88,8 @@ class FasterSteps(Activity):
 
     def _ended_badly(self) -> bool:
         """Whether the run was stopped or failed: then the user does not want to wait now."""
-        failed = any(e.kind in ("interrupt", "exception") for e in self._session.recorded().events)
+        events = self._session.recorded().events
+        failed = any(events_of(kind, events) for kind in (ExceptionEvent, InterruptEvent))
         if failed:
             self._say("nothing tested: the script did not finish normally")
         return failed

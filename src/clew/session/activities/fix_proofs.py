@@ -7,8 +7,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from clew.records.facts.run_facts import TrialsFact
-from clew.records.finding import Severity
-from clew.records.verdict import Verdict
 from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import watch_first_steps
 
@@ -52,14 +50,9 @@ def prove_findings(
 
     if subject.step is None or seconds <= 0:
         return
-    names = root_causes(session.verdict_so_far())
+    names = session.verdict_so_far().root_causes
     names = [name for name in names if not only or name in only]
     began = perf_counter()
     prove_fixes(names, subject, session.writer, step, seconds)
     if names:
         TrialsFact(round(perf_counter() - began, 3)).write(session.writer, step)
-
-
-def root_causes(verdict: Verdict) -> list[str]:
-    """The checks whose fixes are worth a test: not advice, and not what another finding explains."""
-    return [f.check for f in verdict.findings if not f.because and f.severity is not Severity.ADVICE]

@@ -32,11 +32,11 @@ class FrameworkRun:
 
     def log(self, values: Mapping[str, Any]) -> None:
         """Record metrics that the framework computed, at the step that they belong to."""
-        self._session.guarded(f"framework {self._name}", lambda: self._session.notes.log(values))
+        self._session.guarded(f"framework {self._name}", lambda: self._session.user_log.log(values))
 
     def config(self, values: Mapping[str, Any]) -> None:
         """Record hyperparameters that the framework knows."""
-        self._session.guarded(f"framework {self._name}", lambda: self._session.notes.config(values))
+        self._session.guarded(f"framework {self._name}", lambda: self._session.user_log.config(values))
 
     def guarded(self, function: Any) -> Any:
         """Guard a hook that is passed to the framework: it never raises, and returns None."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from clew.render.verdict.preflight_results import Preflight
     from clew.session.session import Session
 
-PROOFS = 0.2  # share of the time limit that is kept for trying the fixes of the findings
 OTHERS_TRAIN = 2.0  # seconds of processor time in child processes that look like training
 
 
@@ -58,6 +57,7 @@ class PreflightExperiments(FirstSteps):
         return not self.done
 
     def _work(self) -> None:
+        from clew.labs.experiments.fix_experiments import PROOFS
         from clew.labs.experiments.run import chosen, run_experiments
         from clew.labs.snapshot.module_state import keep_loader_generators
 

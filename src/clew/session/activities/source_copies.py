@@ -37,7 +37,7 @@ class SourceCopies(Activity):
         if session.watcher is None or session.rank != 0 or not session.recording:
             return
         if self._keeper is None:
-            options, folder = session.options, session.meta["cwd"]
+            options, folder = session.options, session.meta.cwd or ""
             script = os.path.dirname(os.path.abspath(options.script))
             self._keeper = SourceKeeper(session.path, [folder] if options.module else [folder, script])
         self._keeper.keep(session.judge.data)

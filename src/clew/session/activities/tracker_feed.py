@@ -170,7 +170,7 @@ class TrackerFeed(Activity):
         known = TRACKERS.all()
         if name not in known:
             raise CannotRegister(TRACKERS.broken().get(name, "there is no such tracker"))
-        return known[name](TrackedRun(session.path.name, session.path, session.rank, dict(session.meta)))
+        return known[name](TrackedRun(session.path.name, session.path, session.rank, session.meta.to_json()))
 
     def _guarded(self, name: str, action: Callable[[], None]) -> None:
         try:

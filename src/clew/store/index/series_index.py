@@ -61,7 +61,7 @@ class Index:
     def __init__(self, run_path: str | Path) -> None:
         self._run = Path(run_path)
         check_is_run(self._run)
-        self._file = cache_file(self._run, str(read_meta(self._run)[0].get("id", "")))
+        self._file = cache_file(self._run, read_meta(self._run)[0].id or "")
         self._lock = threading.RLock()
         self.generation = 0  # grows when the cache had to be rebuilt: row numbers then start again
         self._db = open_cache(self._file)

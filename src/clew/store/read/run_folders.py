@@ -157,4 +157,4 @@ def _run_folders(root: Path) -> list[Path]:
 def _age(path: Path) -> tuple[float, str]:
     from clew.store.read.run_reader import read_meta
 
-    return number(read_meta(path)[0].get("started")) or 0.0, path.name
+    return number(read_meta(path)[0].started) or 0.0, path.name

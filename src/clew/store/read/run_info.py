@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clew.records.run_metadata import RunMeta
 from clew.records.signals import LOSS
 from clew.store.read.run_errors import RunError
 from clew.store.read.run_reader import RunReader, combined_state, end_state, newer_format, read_meta
@@ -65,21 +66,21 @@ def peek(path: Path) -> RunInfo:
     """Summarise the run. Damage inside a large log is found only when it is opened."""
     meta, damage = read_meta(path)
     if newer := newer_format(path, meta):
-        started = number(meta.get("started"))
-        return RunInfo(path.name, path, "unreadable", started, script_of(meta), None, None, None, (newer,))
+        started = number(meta.started)
+        return RunInfo(path.name, path, "unreadable", started, meta.program, None, None, None, (newer,))
     ranks = [_peek_rank(folder, meta) for folder in rank_folders(path).values()]
     if not ranks:
-        ranks = [_Rank("running" if is_alive(meta, None) else "empty", -1, None, None)]
+        ranks = [_Rank("running" if is_alive(meta.recorded, None) else "empty", -1, None, None)]
     state = combined_state({rank.state for rank in ranks})
     first = ranks[0]
-    started = number(meta.get("started"))
+    started = number(meta.started)
     until = time.time() if state == "running" else first.until
     return RunInfo(
         id=path.name,
         path=path,
         state=state,
         started=started,
-        script=script_of(meta),
+        script=meta.program,
         steps=first.step + 1 if first.step >= 0 else None,
         last_loss=first.loss,
         duration=max(until - started, 0.0) if until and started else None,
@@ -87,13 +88,7 @@ def peek(path: Path) -> RunInfo:
     )
 
 
-def script_of(meta: dict[str, Any]) -> str:
-    """What was run, for people: the script, or else the command."""
-    found = meta.get("script") or meta.get("command") or ""
-    return " ".join(map(str, found)) if isinstance(found, list) else str(found)
-
-
-def _peek_rank(folder: Path, meta: dict[str, Any]) -> _Rank:
+def _peek_rank(folder: Path, meta: RunMeta) -> _Rank:
     try:
         segments = segment_files(folder)
         size = sum(os.path.getsize(segment) for segment in segments)
@@ -134,9 +129,9 @@ def _read_whole(folder: Path, end: dict[str, Any] | None) -> _Rank:
     return _Rank(run.rank_state(rank), step, loss, run.last_heard(rank), tuple(run.rank_damage(rank)))
 
 
-def _search(segments: list[Path], meta: dict[str, Any]) -> _Rank:
+def _search(segments: list[Path], meta: RunMeta) -> _Rank:
     heard = os.path.getmtime(segments[-1])
-    state = "running" if is_alive(_begin(segments[-1]) or meta, heard) else "killed"
+    state = "running" if is_alive(_begin(segments[-1]) or meta.recorded, heard) else "killed"
     for window in WINDOWS:
         step, loss = _last_mark(tail_of(segments[-1], window))
         if step >= 0:

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
+from clew.records.run_metadata import RunMeta
 from clew.records.version import FORMAT_VERSION
 from clew.store.read.run_data import RunData
 from clew.store.read.run_errors import EmptyRun, NewerFormat, NotARun
@@ -73,7 +74,7 @@ class RunReader:
     def _derive_state(self) -> str:
         states = {self.rank_state(rank) for rank in self._tails}
         if not states:
-            states = {"running" if is_alive(self.meta, None) else "empty"}
+            states = {"running" if is_alive(self.meta.recorded, None) else "empty"}
         return combined_state(states)
 
     def rank_state(self, rank: int) -> str:
@@ -82,7 +83,7 @@ class RunReader:
         end = self._end(rank)
         if end is not None:
             return end_state(end)
-        if is_alive(data.begin or self.meta, tail.heartbeat()):
+        if is_alive(data.begin or self.meta.recorded, tail.heartbeat()):
             return "running"
         return "empty" if data.is_empty and not tail.gaps(finished=True) else "killed"
 
@@ -124,9 +125,9 @@ def check_is_run(path: Path) -> None:
         raise NewerFormat(newer)
 
 
-def newer_format(path: Path, meta: dict[str, Any]) -> str | None:
+def newer_format(path: Path, meta: RunMeta) -> str | None:
     """What to do about a run whose format this Clew does not know; None if it does."""
-    version = meta.get("format_version", FORMAT_VERSION)
+    version = meta.format_version
     if not isinstance(version, int) or version <= FORMAT_VERSION:
         return None
     return (
@@ -137,21 +138,23 @@ def newer_format(path: Path, meta: dict[str, Any]) -> str | None:
 
 def is_run(path: Path) -> bool:
     """Whether Clew created this folder: it has our run.json, or at least a segment of a log."""
-    if isinstance(read_meta(path)[0].get("format_version"), int):
+    if isinstance(read_meta(path)[0].format_version, int):
         return True
     return any(segment_files(folder) for folder in rank_folders(path).values())
 
 
-def read_meta(path: Path) -> tuple[dict[str, Any], list[str]]:
+def read_meta(path: Path) -> tuple[RunMeta, list[str]]:
     """The content of run.json, and what is wrong with it; a broken one is empty."""
     file = path / "run.json"
     try:
         if not file.is_file() or file.stat().st_size > META_BYTES:
-            return {}, ["run.json is missing, too large, or not a plain file"]
+            return RunMeta(), ["run.json is missing, too large, or not a plain file"]
         meta = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as e:
-        return {}, [f"run.json can't be read ({type(e).__name__})"]
-    return (meta, []) if isinstance(meta, dict) else ({}, ["run.json does not contain an object"])
+        return RunMeta(), [f"run.json can't be read ({type(e).__name__})"]
+    if not isinstance(meta, dict):
+        return RunMeta(), ["run.json does not contain an object"]
+    return RunMeta.read(meta), []
 
 
 def end_state(end: dict[str, Any]) -> str:

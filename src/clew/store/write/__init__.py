@@ -1,5 +1,7 @@
 """Appends to a run's log, at almost no cost to the training thread.
 
+How records are serialized, the wire format, is in `payloads`, `row_blocks` and `frames`.
+
 Enter at `log_writer.py`. May import: records.
 
 - `frames`: file format of a log segment: a magic word, then frames of length, CRC32 and payload

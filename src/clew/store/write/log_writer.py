@@ -61,7 +61,7 @@ class LogWriter:
         self._declared: list[bytes] = []
         self._file = SegmentFile(rank_dir, self._preamble, segment_bytes)
         self._broken = ""  # why nothing is written any more
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._dropped = 0
         self._starts = 0
         _writers.add(self)
@@ -285,8 +285,8 @@ class LogWriter:
 
     def _tell(self, kind: str, line: str) -> None:
         """Report each kind of failure once; a failure of the callback itself is ignored."""
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._reported:
+            self._reported.add(kind)
             with contextlib.suppress(Exception):
                 self._on_failure(line)
 

@@ -29,7 +29,7 @@ from clew.web.answers.layer_maps import MOST_COLUMNS, layers_answer
 from clew.web.answers.recorded_histograms import histograms_answer
 from clew.web.answers.run_comparison import MOST_RUNS, compare_answer
 from clew.web.answers.series_points import AXES, StepAxis
-from clew.web.runs.judge_process import Judged, Judges
+from clew.web.runs.judge_process import Judgement, Judges
 from clew.web.runs.run_library import Glance, Library, log_bytes
 
 SHORT_LOG = 8 << 20  # bytes
@@ -72,7 +72,7 @@ class ApiAnswers:
     def rows(self) -> dict[str, RunRow]:
         """The row of every run."""
         glances = self.library.scan()
-        judged = {n: self.judges.get(n, g) if g.info else Judged() for n, g in glances.items()}
+        judged = {n: self.judges.get(n, g) if g.info else Judgement() for n, g in glances.items()}
         return {name: run_rows.row(name, glance, judged[name]) for name, glance in glances.items()}
 
     def runs(self) -> RunList:
@@ -154,7 +154,7 @@ class ApiAnswers:
     def graph(self, name: str, rank: int | None = None) -> GraphAnswer:
         judged = self.judges.get(name, self.library.glance(name))
         with self.library.open(name) as run, run.lock:
-            return run_files.graph_answer(run, run.rank(rank), judged.data.get("verdict"))
+            return run_files.graph_answer(run, run.rank(rank), judged.digest.findings)
 
     def profile(self, name: str, rank: int | None = None) -> ProfileAnswer:
         with self.library.open(name) as run, run.lock:
@@ -171,7 +171,7 @@ class ApiAnswers:
         for name in runs:
             glance = self.library.glance(name)
             patience = FIRST_VERDICT / len(runs) if _is_short(glance) else 0.0
-            judged = self.judges.wait(name, glance, patience) if glance.info else Judged()
+            judged = self.judges.wait(name, glance, patience) if glance.info else Judgement()
             named.append((name, glance, judged))
         return compare_answer(named, self.library.open)
 
@@ -186,7 +186,7 @@ class ApiAnswers:
     def state(self, name: str) -> RunEvent:
         """The state of a run for its events."""
         glance = self.library.glance(name)
-        judged = self.judges.get(name, glance) if glance.info else Judged()
+        judged = self.judges.get(name, glance) if glance.info else Judgement()
         row = run_rows.row(name, glance, judged)
         modified = run_files.read_notes(self.library.folder(name))["modified"] if glance.info else None
         return {

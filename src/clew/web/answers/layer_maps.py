@@ -12,7 +12,7 @@ import numpy as np
 from clew.records.facts.model_facts import LayerRow as ModuleOfModel
 from clew.records.facts.model_facts import ModelFact, PrecisionFact
 from clew.records.signal_types import HEADROOM, LayerHeatMap, Signal, TensorSignals
-from clew.records.signals import ACTIVATION, GRADIENT, MEASURED, SIGNALS
+from clew.records.signals import MEASURED, SIGNALS
 from clew.records.site import Site
 from clew.store.index.downsampling import grouped
 from clew.store.index.index_layout import Stretch
@@ -36,11 +36,11 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float64": 1.7
 FLOAT32 = 3.4028234663852886e38
 
 
-def _headroom_signal(of: TensorSignals, position: int) -> Signal:
+def _headroom_signal(of: TensorSignals) -> Signal:
     """Computed on request, from the largest magnitude and the layer's number format."""
     meaning = "bits left until the number format overflows"
-    shown = LayerHeatMap(position, "linear", partial=True)
-    return Signal(of.headroom_name, of.group, f"{of.title} headroom", meaning, "bits", layer_map=shown)
+    title = f"{of.title} headroom"
+    return Signal(of.headroom_name, of.group, title, meaning, "bits", layer_map=of.headroom_map)
 
 
 class Stat(NamedTuple):
@@ -69,7 +69,7 @@ class Stat(NamedTuple):
 STATS = sorted(
     (
         Stat(signal, signal.layer_map)
-        for signal in (*SIGNALS.values(), _headroom_signal(ACTIVATION, 7), _headroom_signal(GRADIENT, 8))
+        for signal in (*SIGNALS.values(), *map(_headroom_signal, MEASURED))
         if signal.layer_map is not None
     ),
     key=lambda stat: stat.shown.position,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from clew.records.facts.run_facts import GitFact
-from clew.records.signals import LOSSES, METRIC, METRICS, known_as
+from clew.records.signal_types import Signal
+from clew.records.signals import LOSSES, METRIC, METRICS
 from clew.store.index.series_index import Envelope
 from clew.web.answer_shapes import (
     SEVERITIES,
@@ -25,21 +26,21 @@ from clew.web.answer_shapes import (
 )
 from clew.web.answers.run_rows import row
 from clew.web.answers.series_catalogue import SeriesEntry
-from clew.web.runs.judge_process import Judged
+from clew.web.runs.judge_process import Judgement
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import Glance
 
 MOST_RUNS = 50
 TAIL = 100  # last points of a metric whose spread is its noise
 
-Named = tuple[str, Glance, Judged]
+Named = tuple[str, Glance, Judgement]
 Opener = Callable[[str], AbstractContextManager[OpenRun]]
 
 
 def compare_answer(runs: Sequence[Named], open_run: Opener) -> CompareAnswer:
     rows = [row(*named) for named in runs]
     metrics: list[dict[str, MetricCell | None]] = []
-    keys: list[dict[str, tuple[str, str]]] = []
+    keys: list[dict[str, tuple[Signal, str]]] = []
     versions: list[dict[str, Any]] = []
     for name, glance, _ in runs:
         if glance.info is None:
@@ -140,11 +141,11 @@ def _spread(values: Sequence[float]) -> MetricSpread | None:
     }
 
 
-def _finding_rows(judged: Sequence[Judged]) -> list[FindingRow]:
+def _finding_rows(judged: Sequence[Judgement]) -> list[FindingRow]:
     """One row per check that found something in any run, worst first."""
     found: dict[str, FindingRow] = {}
     for at, each in enumerate(judged):
-        for index, finding in enumerate((each.data.get("verdict") or {}).get("findings", [])):
+        for index, finding in enumerate(each.digest.findings):
             entry = found.setdefault(
                 finding["check"],
                 {"check": finding["check"], "id": finding["id"], "runs": [None] * len(judged)},
@@ -162,23 +163,23 @@ def _badness(row: FindingRow) -> int:
     return min(SEVERITIES.index(cell["severity"]) for cell in row["runs"] if cell)
 
 
-def _shared_keys(run: OpenRun) -> dict[str, tuple[str, str]]:
+def _shared_keys(run: OpenRun) -> dict[str, tuple[Signal, str]]:
     """By label, the signal and key of every series that is not a layer's."""
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, tuple[Signal, str]] = {}
     for entry in run.catalogue.search(rank=run.rank(None), hist=False):
         if entry.known.group.compared:
-            found.setdefault(entry.label, (entry.signal, entry.key))
+            found.setdefault(entry.label, (entry.known, entry.key))
     return found
 
 
-def _signal_rows(keys: Sequence[dict[str, tuple[str, str]]]) -> list[SharedSignal]:
+def _signal_rows(keys: Sequence[dict[str, tuple[Signal, str]]]) -> list[SharedSignal]:
     labels = list(dict.fromkeys(label for each in keys for label in each))
     found: list[SharedSignal] = []
     for label in labels:
         cells = [each.get(label) for each in keys]
         known = [cell for cell in cells if cell is not None]
         if len(known) > 1:
-            signal = known_as(known[0][0])
+            signal = known[0][0]
             row_keys = [cell[1] if cell is not None else None for cell in cells]
             place = signal.chart.compared if signal.chart is not None else None
             found.append(

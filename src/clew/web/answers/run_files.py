@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from clew.web.answer_shapes import (
     SEVERITIES,
     DataAnswer,
     DataFile,
+    FindingJson,
     GraphAnswer,
     GraphModel,
     GraphModule,
@@ -79,7 +81,7 @@ def json_files(run: Path, folder: str, pattern: str, limit: int) -> list[tuple[s
     return [(name, content) for name, content in found if content is not None]
 
 
-def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> GraphAnswer:
+def graph_answer(run: OpenRun, rank: int, findings: Sequence[FindingJson]) -> GraphAnswer:
     graphs = [
         g for _, g in json_files(run.path, "traces", "graph*.json", LARGEST_FILE) if isinstance(g, dict)
     ]
@@ -88,7 +90,7 @@ def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> Gra
         "models": models,
         "graphs": graphs,
         "layouts": [_layout(graph) for graph in graphs],
-        "health": health(verdict),
+        "health": health(findings),
         "time": _module_times(run.path),
         "missing": None if graphs else _why_no_graph(run, rank),
     }
@@ -161,10 +163,10 @@ def model_rows(run: OpenRun, rank: int) -> list[ModelRow]:
     ]
 
 
-def health(verdict: dict[str, Any] | None) -> dict[str, ModuleHealth]:
+def health(findings: Sequence[FindingJson]) -> dict[str, ModuleHealth]:
     """By module path, the checks with findings there, and the worst severity."""
     found: dict[str, ModuleHealth] = {}
-    for finding in (verdict or {}).get("findings", []):
+    for finding in findings:
         module = finding["site"].get("module")
         if module:
             known = found.setdefault(module, {"severity": finding["severity"], "checks": []})

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, cast
 
 from clew.records import signal_types, signals
+from clew.records.facts.run_facts import CustomSignalFact
 from clew.records.signal_types import Group, Signal, is_histogram
-from clew.records.signals import GROUPS, known_as
+from clew.records.signals import GROUPS, find, known_as
 from clew.records.site import Site
 from clew.store.index.series_index import Index
 from clew.web.answer_shapes import GroupCount, SignalChart, SignalRow, SiteJson
@@ -29,11 +30,15 @@ class SeriesEntry:
     rank: int
     label: str
     bands: list[int]
+    own: CustomSignalFact | None = None  # what was recorded about a user's own signal
 
     @property
     def known(self) -> Signal:
-        """The register's entry for its signal."""
-        return known_as(self.signal)
+        """The register's entry for its signal, or what the user said about it."""
+        known = known_as(self.signal)
+        if self.own is None or find(self.signal) is not None:
+            return known
+        return replace(known, unit=self.own.unit, meaning=self.own.meaning)
 
     def to_json(self, extents: dict[int, tuple[int, int, int]]) -> SignalRow:
         known = self.known
@@ -80,9 +85,15 @@ class SeriesEntry:
 class Catalogue:
     """All series of one run; updated as its index grows."""
 
-    def __init__(self, index: Index, depth: Callable[[Site], int]) -> None:
+    def __init__(
+        self,
+        index: Index,
+        depth: Callable[[Site], int],
+        custom: Callable[[], Iterable[CustomSignalFact]],
+    ) -> None:
         self._index = index
         self._depth = depth
+        self._custom = custom  # what was recorded about the user's own signals
         self._parse: dict[str, Site] = {}
         self._begin()
 
@@ -110,8 +121,15 @@ class Catalogue:
         if parts:
             self._label()
             self._ordered = None
+        self._describe()
         self.extents = self._index.extents()
         self._shown = None
+
+    def _describe(self) -> None:
+        """Attach to the user's own signals what was recorded about them."""
+        own = {fact.name: fact for fact in self._custom()}
+        for entry in self.entries.values() if own else ():
+            entry.own = own.get(entry.signal)
 
     def reorder(self) -> None:
         """The order of the layers became known, or changed."""

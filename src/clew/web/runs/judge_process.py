@@ -15,14 +15,13 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from clew.records.version import __version__
-from clew.render.verdict_json import replace_file
-from clew.store.index.index_cache import UNUSED_DAYS, cache_root
+from clew.store.index.index_cache import cache_root
+from clew.web.runs.digest_cache import RunDigest, load, remove_unused, save
 from clew.web.runs.run_library import Glance, Library, log_bytes
 
 IDLE_SECONDS = 3.0  # without work the process is ended, which returns its memory to the system
@@ -33,11 +32,11 @@ SHARE = 0.1  # share of one processor that a growing run may use
 
 
 @dataclass
-class Judged:
+class Judgement:
     """The newest digest of a run."""
 
     stamp: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
+    digest: RunDigest = field(default_factory=RunDigest)
     version: int = 0
     due: float = 0.0  # when it may be judged again
 
@@ -47,7 +46,7 @@ class Judges:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._known: dict[str, Judged] = {}
+        self._known: dict[str, Judgement] = {}
         self._queued: set[str] = set()
         self._hurried: set[str] = set()  # of these, those that a client waits for
         self._queue: queue.PriorityQueue[tuple[int, str]] = queue.PriorityQueue()
@@ -66,15 +65,15 @@ class Judges:
         if thread is not None:
             thread.join(PATIENCE)
 
-    def get(self, name: str, glance: Glance, *, urgent: bool = False) -> Judged:
+    def get(self, name: str, glance: Glance, *, urgent: bool = False) -> Judgement:
         """What is known; if that is outdated, a new verdict is on its way."""
         stamp = judged_stamp(glance)
         with self._lock:
-            judged = self._known.setdefault(name, Judged())
+            judged = self._known.setdefault(name, Judgement())
             if judged.stamp == stamp:
                 return judged
-            if not judged.stamp and (stored := _load(self._file(name), stamp)) is not None:
-                judged.stamp, judged.data, judged.version = stamp, stored, judged.version + 1
+            if not judged.stamp and (stored := load(self._file(name), stamp)) is not None:
+                judged.stamp, judged.digest, judged.version = stamp, stored, judged.version + 1
                 return judged
             if name not in self._queued and time.monotonic() < judged.due:
                 return judged
@@ -86,7 +85,7 @@ class Judges:
                 self._start()
             return judged
 
-    def wait(self, name: str, glance: Glance, seconds: float) -> Judged:
+    def wait(self, name: str, glance: Glance, seconds: float) -> Judgement:
         """Like `get`, but waits briefly for a first verdict: most runs are judged quickly."""
         judged = self.get(name, glance, urgent=True)
         with self._news:
@@ -115,21 +114,21 @@ class Judges:
 
     def _judge(self, name: str) -> None:
         began = time.monotonic()
-        stamp, data = "", _failed("the run was removed")
+        stamp, found = "", RunDigest.failed("the run was removed")
         with contextlib.suppress(Exception):  # deleted or broken meanwhile: the list says so
             glance = self._library.glance(name)
             stamp = judged_stamp(glance)
-            data = self._worker.ask(self._library.path(name))
+            found = self._worker.ask(self._library.path(name))
         with self._news:
-            judged = self._known.setdefault(name, Judged())
+            judged = self._known.setdefault(name, Judgement())
             self._queued.discard(name)
             self._hurried.discard(name)
-            judged.stamp, judged.data, judged.version = stamp or "gone", data, judged.version + 1
+            judged.stamp, judged.digest, judged.version = stamp or "gone", found, judged.version + 1
             judged.due = time.monotonic() + max(PAUSE, (time.monotonic() - began) / SHARE)
             self._news.notify_all()
         self._library.touch(name)
-        if data["state"] != "failed":
-            _save(self._file(name), stamp, data)
+        if found.state != "failed":
+            save(self._file(name), stamp, found)
 
     def _file(self, name: str) -> Path:
         place = str(self._library.folder(name).resolve()).encode(errors="replace")
@@ -144,7 +143,7 @@ class Worker:
         self._lock = threading.Lock()
         self._closed = False
 
-    def ask(self, path: Path) -> dict[str, Any]:
+    def ask(self, path: Path) -> RunDigest:
         """The digest of a run, whatever happens."""
         try:
             process = self._running()
@@ -161,13 +160,14 @@ class Worker:
             answer = json.loads(line) if line else None
         except (OSError, ValueError) as error:
             self.stop()
-            return _failed(f"the checks failed: {error}")
+            return RunDigest.failed(f"the checks failed: {error}")
         if not isinstance(answer, dict):
             self.stop()
-            return _failed("the checks ended without a result; `clew why` may say more")
-        if answer.pop("peak", 0) > LARGE:
+            return RunDigest.failed("the checks ended without a result; `clew why` may say more")
+        found = RunDigest.from_json(answer)
+        if found.peak > LARGE:
             self.stop()
-        return answer
+        return found
 
     def _running(self) -> subprocess.Popen[str]:
         with self._lock:
@@ -221,35 +221,6 @@ def _checks_changed() -> int:
     return max((file.stat().st_mtime_ns for file in files), default=0)
 
 
-def _failed(reason: str) -> dict[str, Any]:
-    return {"state": "failed", "error": reason, "verdict": None, "steps": 0}
-
-
-def _load(file: Path, stamp: str) -> dict[str, Any] | None:
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(file)  # in use
-    fits = isinstance(stored, dict) and stored.get("stamp") == stamp and isinstance(stored.get("data"), dict)
-    return stored["data"] if fits else None
-
-
-def remove_unused(folder: Path) -> None:
-    """A verdict that was not requested for this long can be computed again."""
-    with contextlib.suppress(OSError):
-        for file in folder.glob("*.json"):
-            if time.time() - file.stat().st_mtime > UNUSED_DAYS * 86400:
-                file.unlink()
-
-
-def _save(file: Path, stamp: str, data: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # a cache: without it the run is judged again
-        file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, json.dumps({"stamp": stamp, "data": data}))
-
-
 def main() -> None:
     """Answer each line (a folder, as JSON) with one line (its digest)."""
     from clew.web.runs.run_digest import digest
@@ -259,9 +230,11 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # one of the user's checks may print
     for line in sys.stdin:
         try:
-            text = json.dumps({**digest(Path(json.loads(line))), "peak": _peak()})
+            text = json.dumps(replace(digest(Path(json.loads(line))), peak=_peak()).to_json())
         except Exception as error:  # noqa: BLE001 - whatever a run causes, the next one is judged
-            text = json.dumps(_failed(f"the checks failed: {type(error).__name__}: {error}"))
+            text = json.dumps(
+                RunDigest.failed(f"the checks failed: {type(error).__name__}: {error}").to_json()
+            )
         answers.write(text + "\n")
         answers.flush()
 

@@ -17,7 +17,7 @@ import numpy as np
 from clew.records import signals
 from clew.records.facts.fact import TypedFact
 from clew.records.facts.model_facts import ModelFact
-from clew.records.facts.run_facts import VersionsFact
+from clew.records.facts.run_facts import CustomSignalFact, VersionsFact
 from clew.records.facts.step_facts import FedFact, LoaderFact
 from clew.records.signal_types import Signal
 from clew.records.site import Site
@@ -55,7 +55,7 @@ class OpenRun:
         self.users = 0  # the library counts its users
         self.meta, self.meta_damage = read_meta(path)
         self.index = Index(path)
-        self.catalogue = Catalogue(self.index, self.depth)
+        self.catalogue = Catalogue(self.index, self.depth, self._custom_signals)
         self._data: dict[int, RecordedSeries] = {}
         self._tails: dict[int, RankTail] = {}
         self._order: dict[tuple[str, str], int] = {}
@@ -119,6 +119,9 @@ class OpenRun:
         data = self._data.get(self.rank(rank))
         return list(data.events) if data else []
 
+    def _custom_signals(self) -> list[CustomSignalFact]:
+        return [fact for rank in self.ranks for fact in self.known(CustomSignalFact, rank)]
+
     def depth(self, site: Site) -> int:
         """Position in the forward pass; unknown layers come last."""
         root = site.root or next((root for root, _ in self._order), "")
@@ -126,7 +129,7 @@ class OpenRun:
 
     def versions(self, rank: int | None = None) -> dict[str, Any]:
         """Those in run.json, and torch's, which became known only during the run."""
-        found = dict(self.meta["versions"]) if isinstance(self.meta.get("versions"), dict) else {}
+        found = dict(self.meta.versions)
         for fact in self.known(VersionsFact, rank):
             found["torch"] = fact.torch
         return found

@@ -26,6 +26,7 @@ from clew.store.read.run_data import RunData
 from clew.store.read.run_errors import EmptyRun
 from clew.store.read.run_reader import open_run
 from clew.web.responses import strict
+from clew.web.runs.digest_cache import RunDigest
 
 F = TypeVar("F", bound=TypedFact)
 
@@ -33,26 +34,26 @@ METRIC_PREFIX = signals.METRIC.member("")
 LONGEST_VALUE = 200  # characters of a hyperparameter; the whole is in the run's configuration
 
 
-def digest(path: Path) -> dict[str, Any]:
-    """Everything that needs the whole log, as JSON."""
+def digest(path: Path) -> RunDigest:
+    """Everything that needs the whole log."""
     try:
         run = open_run(path)
     except EmptyRun as error:
-        return {"state": "none", "error": str(error), "verdict": None, "steps": 0}
+        return RunDigest("none", str(error), steps=0)
     verdict = judge(RunView(run.data, run.ranks))
     summary = summarise(run, checks=verdict.asked)
     idle = summary.idle is not None and not verdict.findings
     sources = Sources.read(path)
-    return {
-        "state": "none" if idle else "ready",
-        "error": summary.idle,
-        "steps": summary.steps,
-        "verdict": json.loads(verdict_json.dumps(verdict_json.verdict_json(verdict, summary))),
-        "links": [sources.of_finding(finding) for finding in verdict.findings],
-        "pages": {finding.check: page_of(finding) for finding in verdict.findings},
-        "hparams": strict(hyperparameters(run.data)),
-        "metrics": strict(last_metrics(run.data)),
-    }
+    return RunDigest(
+        state="none" if idle else "ready",
+        error=summary.idle,
+        steps=summary.steps,
+        verdict=json.loads(verdict_json.dumps(verdict_json.verdict_json(verdict, summary))),
+        links=tuple(sources.of_finding(finding) for finding in verdict.findings),
+        pages={finding.check: page_of(finding) for finding in verdict.findings},
+        hparams=strict(hyperparameters(run.data)),
+        metrics=strict(last_metrics(run.data)),
+    )
 
 
 def page_of(finding: Finding) -> dict[str, str]:

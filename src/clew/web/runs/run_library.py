@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clew.records.run_metadata import RunMeta
 from clew.store.read.run_errors import RunError
 from clew.store.read.run_info import RunInfo, peek
 from clew.store.read.run_reader import check_is_run, is_run, read_meta
@@ -47,7 +48,7 @@ class Glance:
 
     stamp: Stamp
     info: RunInfo | None
-    meta: dict[str, Any]
+    meta: RunMeta
     error: str | None = None
     version: int = 1
     checked: float = field(default_factory=time.monotonic)
@@ -90,7 +91,7 @@ class Library:
         with self._lock:
             if not self._has(name):
                 if name in self._glances or name in self._gone:
-                    self._gone[name] = self._glances.pop(name, Glance((), None, {})).version
+                    self._gone[name] = self._glances.pop(name, Glance((), None, RunMeta())).version
                     self._shut(name)
                     raise RunGone(f"the folder of run {name} no longer exists")
                 raise NoSuchRun(f"no run {name} here")
@@ -227,14 +228,14 @@ def _inspect(root: Path, path: Path, stamp: Stamp) -> Glance:
     try:
         parts = [path, path / "run.json", *(s for f in rank_folders(path).values() for s in segment_files(f))]
         if not all(inside(part, root) for part in parts):
-            return Glance(stamp, None, {}, "a link to outside this folder; it is not followed")
+            return Glance(stamp, None, RunMeta(), "a link to outside this folder; it is not followed")
         if not is_run(path):
             damage = read_meta(path)[1]
-            return Glance(stamp, None, {}, f"no run can be read here: {'; '.join(damage) or 'empty'}")
+            return Glance(stamp, None, RunMeta(), f"no run can be read here: {'; '.join(damage) or 'empty'}")
         check_is_run(path)
         return Glance(stamp, peek(path), read_meta(path)[0])
     except (RunError, OSError, ValueError) as error:
-        return Glance(stamp, None, {}, str(error) or type(error).__name__)
+        return Glance(stamp, None, RunMeta(), str(error) or type(error).__name__)
 
 
 def inside(path: Path, root: Path) -> bool:

@@ -120,7 +120,7 @@ def test_the_share_of_copies_is_estimated_from_a_part() -> None:
     x[2000:2800] = x[:800]  # one in five
     result = survey([split(labelled(x))], limit=1000, time_limit=60)
     found = result.surveys[0].exact
-    assert result.surveys[0].looked < 1500
+    assert result.surveys[0].samples_read < 1500
     assert 0.1 < found.share < 0.35
     assert "about" in said(result)["duplicate-samples"].message
 

@@ -178,5 +178,5 @@ def test_a_survey_is_the_same_after_json() -> None:
 
 def test_a_tensor_dataset_without_labels_is_looked_through() -> None:
     found = looked_through(TensorDataset(table(50)))
-    assert found.looked == 50
+    assert found.samples_read == 50
     assert found.labels is None

@@ -27,7 +27,7 @@ def test_samples_that_raise_are_skipped_counted_and_listed_with_their_line() -> 
     samples = rows(60)
     samples[7], samples[31] = ValueError("cut off at byte 512"), OSError("no such file")
     found = looked_through(Listed(samples))
-    assert (found.looked, found.corrupt_count) == (58, 2)
+    assert (found.samples_read, found.corrupt_count) == (58, 2)
     assert [(c.index, c.error) for c in found.corrupt] == [
         (7, "ValueError: cut off at byte 512"),
         (31, "OSError: no such file"),
@@ -83,7 +83,7 @@ def test_a_dataset_without_length_or_samples_says_so() -> None:
 )
 def test_anything_can_be_a_sample(samples: list[Any]) -> None:
     found = looked_through(Listed(samples))
-    assert (found.looked, found.corrupt_count) == (40, 0)
+    assert (found.samples_read, found.corrupt_count) == (40, 0)
     assert sum(field.samples for field in found.fields) >= 40
     said(found)  # the checks bear it
 
@@ -195,7 +195,7 @@ def test_samples_are_not_kept() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found.looked == 60
+    assert found.samples_read == 60
     assert peak < 60e6  # all of them are 120 MB
 
 
@@ -211,7 +211,7 @@ def test_the_part_that_is_read_is_spread_over_the_dataset() -> None:
             return super().__getitem__(index)
 
     found = survey([split(Seen(rows(10_000)))], limit=400, time_limit=60).surveys[0]
-    assert 400 <= found.looked <= 520
+    assert 400 <= found.samples_read <= 520
     assert not found.whole
     quarters = np.bincount(np.array(seen) // 2500, minlength=4)
     assert quarters.min() > 60
@@ -220,7 +220,7 @@ def test_the_part_that_is_read_is_spread_over_the_dataset() -> None:
 def test_a_pass_ends_with_its_time_and_says_so() -> None:
     found = survey([split(labelled(table(2000)))], time_limit=0.0).surveys[0]
     assert found.stopped == "the time limit"
-    assert 0 < found.looked < 2000
+    assert 0 < found.samples_read < 2000
 
 
 def test_no_more_sketches_are_kept_than_are_compared() -> None:
@@ -239,9 +239,9 @@ class Stream(IterableDataset[Any]):
 
 def test_an_iterable_dataset_is_read_as_far_as_the_limit() -> None:
     finite = survey([split(Stream(50))], time_limit=60).surveys[0]
-    assert (finite.looked, finite.total, finite.whole) == (50, 50, True)
+    assert (finite.samples_read, finite.total, finite.whole) == (50, 50, True)
     endless = survey([split(Stream(None))], limit=100, time_limit=60).surveys[0]
-    assert (endless.looked, endless.total) == (100, None)
+    assert (endless.samples_read, endless.total) == (100, None)
     assert endless.exact.copies == 36
 
 
@@ -255,7 +255,7 @@ def test_an_iterable_dataset_that_can_not_be_copied_is_left_alone() -> None:
 
     dataset = Once()
     found = survey([split(dataset)], time_limit=60).surveys[0]
-    assert found.looked == 0
+    assert found.samples_read == 0
     assert "take samples away" in found.stopped
     assert len(list(dataset.rows)) == 30
 
@@ -265,4 +265,4 @@ def test_every_split_is_looked_through_once() -> None:
     result = survey(
         [split(dataset), split(dataset), split(Subset(dataset, range(10)), "eval")], time_limit=60
     )
-    assert [s.looked for s in result.surveys] == [40, 10]
+    assert [s.samples_read for s in result.surveys] == [40, 10]

@@ -351,10 +351,10 @@ def test_a_model_of_bare_functions_has_its_ops_outside_modules() -> None:
 
 
 def test_the_timeline_is_one_step_with_modules_and_ops(two: WindowReading) -> None:
-    names = {entry["name"] for entry in two.timeline}
+    names = {entry.name for entry in two.timeline}
     assert {"Two", "Burner", "aten::matmul", "backward", "optimizer"} <= names
-    assert all(0 <= entry["start"] <= two.step * 3 for entry in two.timeline)
-    assert {entry["module"] for entry in two.timeline} >= {"", "few", "many", None}
+    assert all(0 <= entry.start <= two.step * 3 for entry in two.timeline)
+    assert {entry.module for entry in two.timeline} >= {"", "few", "many", None}
 
 
 def test_windows_are_added_up() -> None:

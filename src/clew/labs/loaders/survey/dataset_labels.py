@@ -116,7 +116,7 @@ def order(
         runs=float(np.mean(runs)) if runs else 0.0,
         top_share=count / drawn.total() if drawn else 0.0,
         top=top,
-        lean=float(np.median([Counter(row).most_common(1)[0][1] / len(row) for row in full]))
+        dominant_share=float(np.median([Counter(row).most_common(1)[0][1] / len(row) for row in full]))
         if full
         else 0.0,
     )

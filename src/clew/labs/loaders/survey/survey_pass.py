@@ -217,7 +217,7 @@ class Pass:
             file=self.readable.file,
             line=self.readable.line,
             total=self.total,
-            looked=self.samples_read,
+            samples_read=self.samples_read,
             seconds=round(self._seconds, 3),
             stopped=self.stopped,
             random=self.reader.random if self.reader is not None else "",

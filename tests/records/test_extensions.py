@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.records.built_ins import built_ins
+from clew.records.extensions import built_ins
 
 
 class Shape(ABC):
