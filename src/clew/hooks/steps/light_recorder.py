@@ -146,6 +146,14 @@ class LightRecorder(Recorder):
         self._forward = (root.index, perf_counter(), size)
         return True
 
+    def module_entered(self, module: nn.Module, args: Any) -> None:
+        """Passed on; light steps do without the hooks that report it."""
+        self._machine.full.module_entered(module, args)
+
+    def module_left(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Passed on."""
+        self._machine.full.module_left(module, args, kwargs, output)
+
     def forward_left(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
     ) -> None:
