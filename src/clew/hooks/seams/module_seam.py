@@ -18,6 +18,7 @@ from torch.nn.modules import module as hooks
 from torch.optim import Optimizer
 
 from clew.hooks.collect_layers.trained_models import Root
+from clew.hooks.entry.module_hooks import GlobalModuleHooks
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import line_of_creation
 from clew.hooks.seams.probes import Probes
@@ -34,9 +35,9 @@ class ModuleSeams:
 
     def __init__(self, probes: Probes) -> None:
         self._probes = probes
-        self._handles: list[Any] = []
+        self._hooks: GlobalModuleHooks | None = None  # while they are installed
         self._following = Following(probes.watcher, probes.patches)
-        self._watch_calls()
+        self._hang_hooks()
         self._hide_hooks()
         watch_construction(probes)
         watch_modes(probes)
@@ -45,7 +46,7 @@ class ModuleSeams:
         """Remove the hooks; the wrappers are removed together with all others."""
         self._take_hooks()
 
-    def _watch_calls(self) -> None:
+    def _hang_hooks(self) -> None:
         machine, get_ident = self._probes.machine, threading.get_ident
 
         def before(module: nn.Module, args: Any) -> None:
@@ -61,32 +62,21 @@ class ModuleSeams:
             else:  # after an exception torch passes no keyword arguments
                 machine.recorder.module_left(module, args, {}, kwargs)
 
-        self._hooks = (before, after)
-        self._hang_hooks()
-
-    def _hang_hooks(self) -> None:
-        before, after = self._hooks
-        self._handles = [
-            hooks.register_module_forward_pre_hook(before),
-            hooks.register_module_forward_hook(after, with_kwargs=True, always_call=True),
-        ]
-        self._probes.machine.hooks_changed(hang=True)
+        self._hooks = GlobalModuleHooks(before, after, with_kwargs=True)
+        machine.hooks_changed(hang=True)
 
     def _take_hooks(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-            # torch does not clear these two itself, and torch.compile would keep warning about hooks.
-            hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
-            hooks._global_forward_hooks_always_called.pop(handle.id, None)
-        self._handles = []
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._hooks = None
         self._probes.machine.hooks_changed(hang=False)
 
     def hang_or_rest(self) -> bool:
         """Install the hooks for a sampled step, remove them for a light one. Returns whether they are off."""
         rest = self._following.hooks_can_rest()
-        if rest and self._handles:
+        if rest and self._hooks is not None:
             self._take_hooks()
-        elif not rest and not self._handles:
+        elif not rest and self._hooks is None:
             self._hang_hooks()
         return rest
 
@@ -95,7 +85,7 @@ class ModuleSeams:
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper() -> Any:
-                ours = {handle.id for handle in self._handles}
+                ours = self._hooks.ids if self._hooks is not None else set()
                 kinds = (hooks._global_forward_pre_hooks, hooks._global_forward_hooks)
                 if any(set(kind) - ours for kind in kinds):
                     return original()
