@@ -27,10 +27,10 @@ from torch.optim import Optimizer
 
 from clew.hooks.entry.sink import Array
 from clew.hooks.steps.forward_calls import tracing, transforming
+from clew.hooks.steps.step_clock import Column
 from clew.measure import stats
 from clew.measure.kernel.compiled_library import Natives
 
-COLUMNS = 11  # see `light_rows.write_rows`
 ROOM = 1_024  # steps that may wait to be written, however fast they are
 EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # the digits of a step's code, one per event
 _BASE = 16
@@ -93,7 +93,7 @@ class Steps(ctypes.Structure):
         ),
         ("began", ctypes.c_double),
         ("asked", ctypes.c_double),
-        ("row", ctypes.c_double * COLUMNS),
+        ("row", ctypes.c_double * len(Column)),
         ("args", ctypes.c_void_p),
         ("version", ctypes.c_int64),
     ]
@@ -140,7 +140,7 @@ class NativeSteps:
         self.available = found is not None
         if found is None:
             return
-        self._rows = np.zeros((ROOM, COLUMNS))
+        self._rows = np.zeros((ROOM, len(Column)))
         borrowed = {**_ASKED, **methods, "round_off": round_off, "count_scheduler": count_scheduler}
         self._kept: tuple[Any, ...] = (holding, borrowed)  # the library only borrows references
         asked = {name: id(thing) for name, thing in borrowed.items()}
@@ -208,16 +208,16 @@ class NativeSteps:
         steps.active, self.active = 0, False
         row, args = list(steps.row), steps.args
         taken = Open(
-            events=events_of(row[7]),
+            events=events_of(row[Column.EVENTS]),
             doing=EVENTS.get(steps.doing, ""),
             began=steps.began,
             asked=steps.asked,
-            waited=row[2],
-            ran=row[3],
-            derived=row[4],
-            batch=int(row[6]),
-            loss=row[8],
-            norm=row[9],
+            waited=row[Column.WAITING],
+            ran=row[Column.RUNNING],
+            derived=row[Column.DERIVING],
+            batch=int(row[Column.SIZE]),
+            loss=row[Column.LOSS],
+            norm=row[Column.NORM],
             args=ctypes.cast(args, ctypes.py_object).value if args else None,
             version=steps.version,
         )

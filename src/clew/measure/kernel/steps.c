@@ -13,7 +13,7 @@
 
 /* What has happened in a step, in order, as digits of a number: room for what the step itself still needs. */
 enum { DATA = 1, FORWARD = 2, BACKWARD = 3, STEP = 4, ZEROED = 5, SCHEDULER = 6, BASE = 16, MOST_OTHERS = 8 };
-/* As light_rows.py reads it; the first eight are what `StepClock.write` takes. */
+/* As `Column` in step_clock.py has it. */
 enum { NOW, OWN, WAITING, RUNNING, DERIVING, UPDATING, SIZE, EVENTS, LOSS, NORM, RATE, COLUMNS };
 
 /* As `Steps` in native_steps.py has it. */
