@@ -171,7 +171,8 @@ class Forwards:
 
     def _discard(self) -> None:
         watcher = self._watcher
-        for part in (watcher.activations, watcher.batches, watcher.losses, watcher.calls, watcher.feeding):
+        watcher.activations.discard()
+        for part in watcher.of_forwards:
             part.discard()
 
     def leave(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any) -> None:

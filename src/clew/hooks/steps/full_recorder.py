@@ -364,9 +364,9 @@ class FullRecorder(Recorder):
             watcher.activations.commit(step)
             watcher.parameters.commit(step)
         if machine.sampling_all:
-            parts = (watcher.batches, watcher.losses, watcher.calls, watcher.histograms, watcher.feeding)
-            for part in parts:
+            for part in watcher.of_forwards:
                 part.commit(step)
+            watcher.histograms.commit(step)
         watcher.end_sections(step)
         own, total = watcher.clock.close(perf_counter())
         watcher.sampler.account(step, sampled, own, total)

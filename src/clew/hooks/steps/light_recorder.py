@@ -412,8 +412,7 @@ class LightRecorder(Recorder):
         root, state, line = self._noting
         holding, module = self._watcher.holding, root.module()
         if found.args is not None and module is not None:
-            holding.rng, holding.fresh = NO_STATES, False
-            holding.first = (module, found.args, found.version)
+            holding.only_call(module, found.args, found.version)
         waited = found.waited
         for event in found.events:
             if event == "d":

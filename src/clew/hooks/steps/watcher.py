@@ -67,10 +67,12 @@ class Watcher:
         self.parameters = ParameterStats(sink, self.late, self.histograms)
         self.batches = Batches(sink, self.late)
         self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
+        self.calls = FunctionCalls(sink, self.late, self.models)
         self.feeding = Feeding(sink, self.late, guard, lambda: self.clock.step)
+        # Rows of measured forwards: written when the step ends, dropped if the forwards were an evaluation.
+        self.of_forwards = (self.batches, self.losses, self.calls, self.feeding)
         self.pretrained = Pretrained(sink, self.models, guard, lambda: self.clock.step)
         self.structure = Structure(sink, guard)
-        self.calls = FunctionCalls(sink, self.late, self.models)
         self.loop = LoopCollectors(sink, guard, self.models, self.optimizers)
         self.between_steps: list[Callable[[int], None]] = []  # called with the step that begins
         self.limit: int | None = None  # a step before which they must be called
@@ -128,6 +130,17 @@ class Watcher:
         self.holding.scaled = True
         if isinstance(given, Tensor) and isinstance(result, Tensor):
             self.scaled_loss = (result, given.detach())
+
+    def unscaled(self) -> None:
+        """A GradScaler divided an optimizer's gradients by its scale."""
+        self.pattern.add("u")
+        self.loop.optimizer_use.unscaled += 1
+
+    def clipped(self, limit: float, by_norm: bool) -> None:
+        """The program clipped gradients, to a norm or each value to a limit."""
+        self.pattern.add("c")
+        if by_norm:
+            self.clip_norm = limit
 
     def before_scaling(self, loss: Tensor) -> Tensor:
         """The loss as the program computed it, before a GradScaler multiplied it."""
