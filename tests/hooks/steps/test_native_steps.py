@@ -29,7 +29,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.steps import light_recorder, native_steps
 from clew.hooks.steps.native_steps import NativeSteps
 from clew.hooks.steps.sampling_budget import SamplingBudget
-from clew.hooks.steps.step_clock import OF_CLOCK, STEP_SIGNALS, Column, Pattern, StepClock
+from clew.hooks.steps.step_clock import OF_CLOCK, STEP_SIGNALS, Pattern, StepClock, StepColumn
 from clew.measure import kernel
 from clew.measure.deferred_values import Late
 
@@ -95,8 +95,8 @@ def recorded(program, folder, monkeypatch, by_the_library, wait=3600.0):
 def test_the_columns_of_a_step_are_the_same_in_python_and_in_c():
     source = (Path(kernel.__file__).parent / "steps.c").read_text()
     (listed,) = re.findall(r"^enum \{ (NOW,.*) \};", source, re.MULTILINE)
-    assert listed.split(", ") == [*Column.__members__, "COLUMNS"]
-    assert [column.value for column in Column] == list(range(len(Column)))
+    assert listed.split(", ") == [*StepColumn.__members__, "COLUMNS"]
+    assert [column.value for column in StepColumn] == list(range(len(StepColumn)))
 
 
 def test_a_steps_row_has_a_column_for_each_of_its_signals():
@@ -113,8 +113,8 @@ def test_a_steps_row_has_a_column_for_each_of_its_signals():
             written.append((table, values))
 
     clock = StepClock(Log(), Pattern(lambda *_: None), Guard(lambda *_: None), Late())
-    noted = {column: 2.0**-column for column in Column if column < OF_CLOCK}
-    noted[Column.NOW] = perf_counter() + 100.0
+    noted = {column: 2.0**-column for column in StepColumn if column < OF_CLOCK}
+    noted[StepColumn.NOW] = perf_counter() + 100.0
     clock.write(0, list(noted.values()), 7.0)
     ((table, values),) = written
     assert table == STEP_SIGNALS
@@ -188,11 +188,11 @@ def test_what_the_model_was_given_is_known_in_the_middle_of_a_usual_step(tmp_pat
         loss = model(x).sum().detach().requires_grad_()  # which the change of its input does not hurt
         x.add_(1)
         watcher.machine.light.settle()
-        assert [(call[0], call[1][0]) for call in watcher.holding.calls] == [(model, x)]
-        assert watcher.holding.changed() == [x]
+        assert [(call[0], call[1][0]) for call in watcher.replay_inputs.calls] == [(model, x)]
+        assert watcher.replay_inputs.changed() == [x]
         assert watcher.reported_step == STEPS
         loss.backward()
-        assert watcher.holding.loss == pytest.approx(loss.item())
+        assert watcher.replay_inputs.loss == pytest.approx(loss.item())
         optimizer.step()
     assert session.step == STEPS + 1
 
@@ -236,7 +236,7 @@ def test_references_are_counted_as_before(tmp_path):
     optimizer = sgd(model)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         simple(model=model, optimizer=optimizer)
-        things = [model, optimizer, X, None, True, False, float, torch.Tensor, session.watcher.holding]
+        things = [model, optimizer, X, None, True, False, float, torch.Tensor, session.watcher.replay_inputs]
         things += [optimizer.param_groups, simple.__code__, torch.Tensor.backward.__code__]
         before = [sys.getrefcount(thing) for thing in things]
         for _ in range(10):

@@ -36,7 +36,7 @@ class ModuleSeams:
     def __init__(self, probes: Probes) -> None:
         self._probes = probes
         self._hooks: GlobalModuleHooks | None = None  # while they are installed
-        self._following = Following(probes.watcher, probes.patches)
+        self._followed = FollowedModels(probes.watcher, probes.patches)
         self._hang_hooks()
         self._hide_hooks()
         watch_construction(probes)
@@ -73,7 +73,7 @@ class ModuleSeams:
 
     def hang_or_rest(self) -> bool:
         """Install the hooks for a sampled step, remove them for a light one. Returns whether they are off."""
-        rest = self._following.hooks_can_rest()
+        rest = self._followed.hooks_can_rest()
         if rest and self._hooks is not None:
             self._take_hooks()
         elif not rest and self._hooks is None:
@@ -151,7 +151,7 @@ class ModelFollower:
         return ModelFollower, ()
 
 
-class Following:
+class FollowedModels:
     """Decides whether the global hooks can be removed, and wraps the classes of the root modules."""
 
     def __init__(self, watcher: Watcher, patches: Patches) -> None:

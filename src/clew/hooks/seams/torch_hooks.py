@@ -52,8 +52,8 @@ class Seams:
         if self._modules is None:
             return
         self._watcher.machine.detach()
-        if self._watcher.feeding.evaluations.running:
-            self._watcher.feeding.end_of_section()
+        if self._watcher.seen_samples.evaluations.running:
+            self._watcher.seen_samples.end_of_section()
         self._modules.remove()
         self._modules = None
         self._probes.remove()

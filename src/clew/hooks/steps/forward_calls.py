@@ -116,7 +116,7 @@ class Forwards:
             self._evaluating = root
             return
         self.root = root
-        watcher.holding.before_forward()
+        watcher.replay_inputs.before_forward()
         watcher.pattern.add("f", root.index)
         watcher.modes.note(root, module, trains=True)
         if watcher.machine.sampling and self._is_training_forward(root, module):
@@ -157,7 +157,7 @@ class Forwards:
         self.depth += 1
         self.stack.append(module)
         if self._calls.mode is not None and self.root is not None:
-            self._calls.step_aside(self.root, module)
+            self._calls.suspend_mode(self.root, module)
 
     def leave_layer(self, module: nn.Module, output: Any) -> None:
         """The layer has returned."""
@@ -167,7 +167,7 @@ class Forwards:
             if torch.is_grad_enabled():
                 self._watcher.activations.known_output(self.root, module, output)
         if self._calls.mode is not None:
-            self._calls.come_back(module)
+            self._calls.resume_mode(module)
 
     def _discard(self) -> None:
         watcher = self._watcher
@@ -194,7 +194,7 @@ class Forwards:
         self._calls.end(root if output is not None else None)
         evaluated, self._evaluating = self._evaluating, None
         if evaluated is not None and root is None and output is not None:
-            watcher.feeding.evaluated(evaluated, args, kwargs, output)
+            watcher.seen_samples.evaluated(evaluated, args, kwargs, output)
         if root is None:
             return
         watcher.clock.forward += perf_counter() - self._began
@@ -207,7 +207,7 @@ class Forwards:
         self.stack = []
         self.awaiting[root.index] = (root, module.training)
         self.batch = (args, kwargs)
-        watcher.holding.after_forward(module, args, kwargs)
+        watcher.replay_inputs.after_forward(module, args, kwargs)
         first = first_tensor((args, kwargs))
         watcher.clock.pending_batch = 0 if first is None else batch_size(first)
         for observer in watcher.observers:
@@ -217,7 +217,7 @@ class Forwards:
         if measured and watcher.machine.sampling_all:
             watcher.structure.end(data_tensors(output))
             watcher.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
-            watcher.feeding.training(root, args, kwargs)
+            watcher.seen_samples.training(root, args, kwargs)
             self.heads = [(t.grad_fn, shape_of(t)) for t in data_tensors(output) if t.grad_fn is not None]
         if root.announced < 0 or (root.order and root.announced == 0):
             fact = watcher.models.model_fact(root)

@@ -58,12 +58,12 @@ class FullRecorder(Recorder):
     def batch_delivered(self, seconds: float, batch: Any) -> None:
         """Keep a reference to the loader's batch until the step is over."""
         if torch.is_grad_enabled():
-            self._watcher.holding.delivered = batch
+            self._watcher.replay_inputs.delivered = batch
         self._note_batch(seconds, batch)
 
     def _batch(self, seconds: float, batch: Any) -> None:
         watcher = self._watcher
-        watcher.feeding.batch = batch
+        watcher.seen_samples.batch = batch
         watcher.clock.data += seconds
         watcher.pattern.add("d")
         watcher.forwards.reset()
@@ -157,13 +157,13 @@ class FullRecorder(Recorder):
             if self._machine.sampling_all:
                 where = user_line()  # one line for all that is recorded of this call: checks join by it
                 watcher.losses.called(kind, function, args, kwargs, result, where)
-                watcher.feeding.labelled(kind, args, kwargs, where)
+                watcher.seen_samples.labelled(kind, args, kwargs, where)
         else:
             where = user_line()
             value = watcher.losses.evaluated(kind, result, where)
             if not is_finite(value):
                 watcher.alarms.evaluated(value, args, kwargs, where)
-            watcher.feeding.eval_loss(kind, args, kwargs)
+            watcher.seen_samples.eval_loss(kind, args, kwargs)
 
     def loss_raised(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
         """Record what went into it: that explains the error."""
@@ -194,7 +194,7 @@ class FullRecorder(Recorder):
         everything = machine.sampling_all
         watcher.forwards.reset()
         machine.in_backward = True
-        watcher.holding.before_backward()
+        watcher.replay_inputs.before_backward()
         watcher.optimizers.find_cleared()
         watcher.pattern.add("b")
         awaited = []
@@ -244,7 +244,7 @@ class FullRecorder(Recorder):
 
     def _write_loss(self, table: int, where: Line, step: int, value: float) -> None:
         self._watcher.sink.row(table, step, (value,))
-        self._watcher.holding.backward(value, where)
+        self._watcher.replay_inputs.backward(value, where)
         if not is_finite(value):
             self._watcher.alarms.give("loss", step, where, None)
 
@@ -347,7 +347,7 @@ class FullRecorder(Recorder):
         if machine.sampling:
             watcher.parameters.after_step()
         watcher.pattern.add("s", state.index)
-        watcher.holding.stepped()
+        watcher.replay_inputs.stepped()
         if machine.sampling_all:
             watcher.optimizers.write_soundness(state, watcher.clock.step)
             watcher.loop.call(watcher.loop.gradients.stepped, state, watcher.clock.step)
@@ -375,7 +375,7 @@ class FullRecorder(Recorder):
     def prepare(self, step: int) -> None:
         """Drop the last step's batch, and prepare for measuring if the next step is sampled."""
         watcher, machine = self._watcher, self._machine
-        watcher.holding.clear()
+        watcher.replay_inputs.clear()
         watcher.forwards.forget()
         watcher.structure.forget()
         if machine.sampling:

@@ -35,7 +35,7 @@ DERIVED = Derived()
 NO_STATES = (None, None, None)
 
 
-class Holding:
+class ReplayInputs:
     """The models' calls since the last backward, and how the last backward went.
 
     At every light step, a method would be one more call. So recorders and the library (`steps.c`) set

@@ -33,7 +33,7 @@ STEP_SIGNALS = names(
 )
 
 
-class Column(IntEnum):
+class StepColumn(IntEnum):
     """Numbers noted of one step, by their place in its row: as in the library (`measure/kernel/steps.c`).
 
     The first ones are the clock's, for `StepClock.write`; the others are noted by the library only.
@@ -52,8 +52,8 @@ class Column(IntEnum):
     RATE = 10  # learning rate
 
 
-OF_CLOCK = Column.EVENTS + 1  # so many columns are the clock's
-_TIMED = slice(Column.WAITING, Column.UPDATING + 1)
+OF_CLOCK = StepColumn.EVENTS + 1  # so many columns are the clock's
+_TIMED = slice(StepColumn.WAITING, StepColumn.UPDATING + 1)
 
 MEMORY_EVERY = 0.25  # seconds between two readings of the process memory
 
@@ -109,7 +109,7 @@ class StepClock:
         return self._booked - before
 
     def end(self, now: float, own: float, pattern: int, raw: list[float]) -> None:
-        """End the step, and append its numbers to `raw`, for `write`, in the order of `Column`."""
+        """End the step, and append its numbers to `raw`, for `write`, in the order of `StepColumn`."""
         raw += (now, own, *self.begun(), pattern)
         if self.modes:
             self._write_modes()
@@ -125,12 +125,14 @@ class StepClock:
     def write(self, first: int, raw: list[float] | Array, memory: float) -> float:
         """Write the rows of the steps that `end` was called for, from `first` on. Returns their seconds."""
         known = np.array(raw, "<f8").reshape(-1, OF_CLOCK)
-        now, own, timed = known[:, Column.NOW], known[:, Column.OWN], known[:, _TIMED]
+        now, own, timed = known[:, StepColumn.NOW], known[:, StepColumn.OWN], known[:, _TIMED]
         seconds = np.diff(now, prepend=self._ended)
         rest = np.maximum(seconds - own - timed.sum(axis=1), 0.0)
         rows = np.empty((len(known), len(STEP_SIGNALS)), "<f8")
-        columns = (now - self._began, seconds, *timed.T, rest, own, known[:, Column.SIZE], memory)
-        for number, values in enumerate((*columns, known[:, Column.EVENTS])):  # in the order of STEP_SIGNALS
+        columns = (now - self._began, seconds, *timed.T, rest, own, known[:, StepColumn.SIZE], memory)
+        for number, values in enumerate(
+            (*columns, known[:, StepColumn.EVENTS])
+        ):  # in the order of STEP_SIGNALS
             rows[:, number] = values
         began, self._ended = self._ended, float(now[-1])
         self._sink.rows(self.table, np.arange(first, first + len(rows)), rows)

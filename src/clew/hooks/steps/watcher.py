@@ -29,14 +29,14 @@ from clew.hooks.collect_loop.optimizer_use import OptimizerUse, UsedGradients
 from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
 from clew.hooks.collect_loop.parameter_inventory import owners_of, parameters_fact
 from clew.hooks.collect_loop.schedulers import Schedulers
-from clew.hooks.collect_loop.seen_samples import Feeding
+from clew.hooks.collect_loop.seen_samples import SeenSamples
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.forward_calls import Forwards, Modes
 from clew.hooks.steps.grad_scaler import Scaling
 from clew.hooks.steps.nonfinite_alarm import Alarms
 from clew.hooks.steps.optimizer_steps import Cycle
-from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.replay_inputs import ReplayInputs
 from clew.hooks.steps.sampling_budget import SamplingBudget
 from clew.hooks.steps.step_clock import Pattern, StepClock
 from clew.hooks.steps.step_machine import StepMachine
@@ -68,9 +68,9 @@ class Watcher:
         self.batches = Batches(sink, self.late)
         self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
         self.calls = FunctionCalls(sink, self.late, self.models)
-        self.feeding = Feeding(sink, self.late, guard, lambda: self.clock.step)
+        self.seen_samples = SeenSamples(sink, self.late, guard, lambda: self.clock.step)
         # Rows of measured forwards: written when the step ends, dropped if the forwards were an evaluation.
-        self.of_forwards = (self.batches, self.losses, self.calls, self.feeding)
+        self.of_forwards = (self.batches, self.losses, self.calls, self.seen_samples)
         self.pretrained = Pretrained(sink, self.models, guard, lambda: self.clock.step)
         self.structure = Structure(sink, guard)
         self.loop = LoopCollectors(sink, guard, self.models, self.optimizers)
@@ -79,9 +79,9 @@ class Watcher:
         self.due = sys.maxsize  # and from this one on
         self.forwards = Forwards(self, guard)
         self.modes = Modes(sink, self.clock, self.pattern)
-        self.holding = Holding()
+        self.replay_inputs = ReplayInputs()
         self.alarms = Alarms(self)
-        self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
+        self.scaling = Scaling(self.replay_inputs, lambda: self.step, self.alarms.never_updated)
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
         self.before_update: list[Callable[[], None]] = []  # on sampled steps, before anything is updated
         self.observers: list[Any] = []  # notified of each root module's forward, of losses and of backward()
@@ -127,7 +127,7 @@ class Watcher:
 
     def scaled(self, given: Any, result: Any) -> None:
         """A GradScaler multiplied the loss: remember what it was before."""
-        self.holding.scaled = True
+        self.replay_inputs.scaled = True
         if isinstance(given, Tensor) and isinstance(result, Tensor):
             self.scaled_loss = (result, given.detach())
 
@@ -160,8 +160,8 @@ class Watcher:
         self.losses.end_of_evaluation(step)
         if self.loop.evaluations.is_open:
             self.loop.call(self.loop.evaluations.close, step)
-        if self.feeding.evaluations.running:
-            self.feeding.end_of_section()
+        if self.seen_samples.evaluations.running:
+            self.seen_samples.end_of_section()
         if self.next_inventory(step) == step:
             self._take_inventory()
 

@@ -46,7 +46,7 @@ class GraphRecording(Activity):
         if self._closed:
             return
         began = perf_counter()
-        for call in self._watcher.holding.calls:
+        for call in self._watcher.replay_inputs.calls:
             root = self._watcher.models.root_of(call[0])
             if root is not None and root.index not in self._done:
                 self._record(root, call)
@@ -90,9 +90,9 @@ class GraphRecording(Activity):
             return SEVERAL
         if any(value is DERIVED for value in (*args, *kwargs.values())):
             return "its input was computed by another model in the step and is no longer available"
-        holding = self._watcher.holding
-        autocast = Autocast("cpu", *holding.autocast)
-        alone = snapshot(list(module.modules()), rng=Rng(*holding.rng), autocast=autocast)
+        replay_inputs = self._watcher.replay_inputs
+        autocast = Autocast("cpu", *replay_inputs.autocast)
+        alone = snapshot(list(module.modules()), rng=Rng(*replay_inputs.rng), autocast=autocast)
         with self._watcher.machine.unwatched(), alone:
             try:
                 return graph_of_call(unwrapped(module), args, kwargs)
