@@ -1,8 +1,8 @@
-"""Clew's times of modules against times taken by hand, of the same steps.
+"""Clew's module times against hand-made measurements of the same steps.
 
-In a window of Clew's, a `record_function` stands around every module's forward, written by hand, and
-is read back from torch's own events. Torch has nothing of the kind for backwards: there the time from
-a module's backward pre-hook to its backward hook is taken.
+In one of Clew's windows, a hand-written `record_function` wraps every module's forward and is read back
+from torch's own events. Torch has nothing like it for backwards: there the time from a module's backward
+pre-hook to its backward hook counts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ByHand:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far Clew's numbers are from those by hand, as shares of the latter."""
+    """How far Clew's numbers are from the hand-made ones, as shares of the latter."""
 
     forward: dict[str, float]  # by module
     backward: dict[str, float]
@@ -112,7 +112,7 @@ def _summary(values: Mapping[str, float]) -> dict[str, Any]:
 
 
 def measure_agreement(work: Workload, steps: int, windows: int) -> Agreement:
-    """Of several windows of so many steps each: the middle one, module by module."""
+    """The median of several windows of this many steps each, module by module."""
     for _ in range(3):
         work.step()
     found = [_window(work, steps) for _ in range(windows)]
@@ -136,7 +136,7 @@ def _window(work: Workload, steps: int) -> Agreement:
 
 
 def compared(profile: Profile, hand: ByHand, steps: Sequence[int]) -> Agreement:
-    """Calls of the steps that Clew's numbers are of; every module is called once in a step."""
+    """The calls in the steps that Clew measured; every module is called once per step."""
     step = max(profile.step_median, sum(part.median for part in profile.parts))
     forward: dict[str, float] = {}
     backward: dict[str, float] = {}

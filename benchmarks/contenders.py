@@ -24,7 +24,7 @@ CREDIT = 5.0  # seconds after which the credit for a young run is used up: what 
 
 @dataclass
 class Contender:
-    """A way of watching; `step` replaces the workload's own while it is on."""
+    """A tool that watches a run; `step` replaces the workload's own while it is on."""
 
     on: Callable[[], None]
     off: Callable[[], None]
@@ -147,7 +147,7 @@ def wandb(work: Workload) -> Iterator[Contender]:
 
 @contextmanager
 def torchmortem(work: Workload) -> Iterator[Contender]:
-    """Its autopsy as it is by default: most signals on every step."""
+    """Its default autopsy: most signals on every step."""
     peer = importlib.import_module("torchmortem")
     logging.getLogger("torchmortem").setLevel(logging.ERROR)
     autopsy: Any = None
@@ -183,5 +183,5 @@ PEERS = {"tensorboard": tensorboard, "wandb": wandb, "torchmortem": torchmortem}
 
 
 def missing(name: str) -> bool:
-    """Whether a peer is not installed."""
+    """Whether a peer is missing."""
     return importlib.util.find_spec(name) is None

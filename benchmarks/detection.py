@@ -2,8 +2,8 @@
 
 Every planted fault (`faults/`, both variants) and every healthy program (`tests/programs/`) runs
 under `clew run` in a process of its own. For a fault: was its cause named first, was it named at
-all, was something else blamed, or was nothing said; and after how many steps would it have been
-named first. For a healthy program: which errors and warnings were raised, each of them a bug.
+all, was something else blamed, or was nothing reported; and after how many steps would it have been
+named first. For a healthy program: which errors and warnings were raised; each of them is a bug.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from clew.store.read.run_reader import open_run
 
 ROOT = Path(__file__).parent.parent
 FAULTS, PROGRAMS = ROOT / "faults", ROOT / "tests" / "programs"
-LOOKS = (1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)  # steps at which it is asked
+LOOKS = (1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)  # steps after which a run is judged
 LONGEST = 300  # seconds that a program may take
 PLAY = (
     "import importlib, sys, warnings; warnings.simplefilter('ignore'); sys.path.insert(0, sys.argv[1]); "
@@ -42,12 +42,12 @@ PLAY = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was said about one program."""
+    """What was reported about one program."""
 
     program: str
-    expected: str | None  # the check that must lead; None: nothing must be said
+    expected: str | None  # the check that must come first; None: there must be no finding
     said: tuple[str, ...]  # errors and warnings (or, if advice is expected, everything), in order
-    steps: int | None = None  # after which the right cause led
+    steps: int | None = None  # after which the right cause came first
     broke: str = ""
 
     @property
@@ -105,7 +105,7 @@ def _jobs() -> Iterator[tuple[str, str]]:
 
 
 def play(name: str, variant: str) -> Outcome:
-    """Run one program and compare what is said with what should be."""
+    """Run one program and compare its findings with what is expected."""
     expected, level = (
         expectation(FAULTS / f"{name}.py") if variant == "buggy" else (None, ("error", "warning"))
     )
@@ -131,7 +131,7 @@ def play(name: str, variant: str) -> Outcome:
 
 
 def expectation(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The check that must lead, and the severities among which it must."""
+    """The check that must come first, and the severities that count."""
     name = path.stem
     spec = importlib.util.spec_from_file_location(f"expected_{path.parent.name}_{name}", path)
     assert spec is not None
@@ -144,12 +144,12 @@ def expectation(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def said(findings: Sequence[dict[str, Any]], levels: Sequence[str]) -> list[str]:
-    """The checks that spoke, of these severities."""
+    """The checks with findings of these severities."""
     return [f["check"] for f in findings if f["severity"] in levels]
 
 
 def _steps_until(run: Path, expected: str | None, levels: Sequence[str]) -> int | None:
-    """The first look at which the cause would have led."""
+    """The number of steps after which the cause would have come first."""
     data = open_run(run).data
     for steps in LOOKS:
         found = [f.to_json() for f in judge(RunView(Until(data, steps))).findings]
@@ -159,14 +159,14 @@ def _steps_until(run: Path, expected: str | None, levels: Sequence[str]) -> int 
 
 
 def line(outcome: Outcome) -> str:
-    """One program: the mark, its name, and what was said or when."""
+    """One program: the mark, its name, and what was found or when."""
     told = "" if outcome.mark in ("first", "clean") else ", ".join(outcome.said) or "nothing"
     after = f"after {outcome.steps} steps" if outcome.steps else told
     return f"{outcome.mark:<12}{outcome.program:<52}{outcome.broke or after}"
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """The counts, and everything that is not as it should be."""
+    """The counts, and every program whose outcome is not as it should be."""
     faults = [o for o in outcomes if o.expected is not None]
     healthy = [o for o in outcomes if o.expected is None]
     marks = Counter(o.mark for o in faults)

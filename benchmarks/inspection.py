@@ -1,11 +1,11 @@
-"""How long it takes to look at a network: beside torchinfo and torchlens, on the same models.
+"""How long it takes to inspect a network, compared with torchinfo and torchlens on the same models.
 
     python -m benchmarks.inspection
 
-Each is timed in the same process, in turn with the other, after one call to warm up; the medians of a
-few rounds are printed, and their ratio. `visit` computes nothing unless it is asked to, where torchlens
-always does: both ways are timed, and a plain forward beside them. What is not installed is left out and
-said so.
+Both are timed in the same process, in turn, after one call to warm up; the medians of a few rounds are
+printed, and their ratio. `visit` computes nothing unless it is asked to, whereas torchlens always does:
+both ways are timed, and a plain forward for comparison. A package that is not installed is listed as
+such.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long the checks take on a long run: `python -m benchmarks.judging`.
 
-The run is made up: every documented signal at every one of 500 layers, a row for each of 100,000
-steps where a signal is recorded on every step and 2,000 samples where it is sampled. Judged are all
-checks, one after the other; the slowest are named.
+The run is synthetic: every documented signal at every one of 500 layers, a row for each of 100,000
+steps where a signal is recorded on every step and 2,000 samples where it is sampled. All checks run,
+one after the other; the slowest are named.
 """
 
 from __future__ import annotations

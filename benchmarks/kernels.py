@@ -1,7 +1,7 @@
-"""Ways to compute a layer's statistics, on what one step of the six-layer GPT produces.
+"""Ways to compute a layer's statistics, on the tensors of one step of the six-layer GPT.
 
 `python -m benchmarks.kernels` reads every activation and gradient of a step with each of them, and
-prints the CPU time that this would add to the step. docs/decisions/001 holds the conclusion.
+prints the CPU time that this would add to the step. The conclusion is in docs/decisions/001.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _cpu_time(action: Callable[[], object]) -> float:
 
 
 def available_engines() -> dict[str, Engine]:
-    """Everything that can run here, the choice first."""
+    """Every way that can run here, the chosen one first."""
     found: dict[str, Engine] = {}
     if compiled_library.load() is not None:
         for name, level in (("C kernel", 2), ("C kernel, plain instructions", 0)):

@@ -2,9 +2,10 @@
 
     python -m benchmarks.numerics [mlp cnn gpt]
 
-A weight of the last layer is made so large that its product overflows. The step that meets it is timed
-whole: forward, backward, the replay with every operation checked, the saved repro, and the update. What
-the sentinel costs while all is well is in `benchmarks.overhead`, beside `set_detect_anomaly`.
+A weight of the last layer is made so large that its product overflows. The step in which
+that happens is timed as a whole: forward, backward, the replay with every operation checked, the saved
+repro, and the update. `benchmarks.overhead` measures the cost while all is well, next to that of
+`set_detect_anomaly`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Timing:
 
     @property
     def answer(self) -> float:
-        """What the failing step took beyond an ordinary one."""
+        """How much longer the failing step took than an ordinary one."""
         return max(self.failing - self.step, 0.0)
 
     @property

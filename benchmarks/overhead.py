@@ -54,11 +54,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS), help="default: all")
     parser.add_argument("--pairs", type=int, help="pairs per column (default 40; 60 for short steps)")
-    parser.add_argument("--peers", action="store_true", help="also peers that are installed")
+    parser.add_argument("--peers", action="store_true", help="also the peers that are installed")
     titles = [*contenders.COLUMNS, *contenders.PEERS]
     parser.add_argument("--column", action="append", choices=titles, help="default: all but the peers")
-    parser.add_argument("--steps-only", action="store_true", help="neither memory nor start-up")
-    parser.add_argument("--quick", action="store_true", help="a trial of seconds; the numbers mean little")
+    parser.add_argument("--steps-only", action="store_true", help="skip memory and start-up")
+    parser.add_argument("--quick", action="store_true", help="takes seconds; the numbers mean little")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--memory-child", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--memory-steps", type=int, default=60, help=argparse.SUPPRESS)
@@ -120,7 +120,7 @@ def measure_steps(
 
 
 def measure_memory(name: str, steps: int, runs: int) -> dict[str, float]:
-    """Peak resident memory of a whole process, without and with Clew: medians, as it varies by itself."""
+    """Peak resident memory of a whole process, without and with Clew: medians, since it varies."""
     ways = ("without", "with")
     peaks = [{way: _child_peak(name, way, steps) for way in ways} for _ in range(runs)]
     return {way: statistics.median(peak[way] for peak in peaks) / MEBIBYTE for way in ways}
@@ -205,7 +205,7 @@ def table(result: dict[str, Any]) -> str:
     if "startup" in result:
         startup = result["startup"]
         taken, added = startup["with"], startup["with"] - startup["without"]
-        text = f"`clew run` of an empty script {taken:.2f} s, {added:+.2f} s to plain `python`."
+        text = f"`clew run` of an empty script takes {taken:.2f} s, {added:+.2f} s compared with `python`."
         parts += ["", f"Start-up: {text}"]
     if result["skipped"]:
         parts.append(f"Not installed, so not measured: {', '.join(result['skipped'])}.")

@@ -1,16 +1,16 @@
 """Two ways of running the same steps, compared in many short pairs within one process.
 
-Machines are noisy, so the two halves of a pair follow each other closely, forth and back (ABBA)
-from a random start, CPU time is taken beside wall time, and the ratio is the median over pairs, with
-a bootstrap interval. Compare it with that of raw against raw.
+Machines are noisy, so the two halves of a pair follow each other closely, in ABBA order with a random
+start, CPU time is measured as well as wall time, and the ratio is the median over pairs, with a bootstrap
+interval. Compare it with the ratio of raw against raw.
 
 Three ratios: of the median step of a half in wall time; the same in CPU time, with what Python's other
-threads take for a step; and of the halves as a whole in CPU time, with the steps that were sampled and
-with the writing of what was noted, which a median does not see. What other threads do goes on after a
-half and by the time of day, so it is counted over one long stretch.
+threads take for a step; and of the halves as a whole in CPU time, which includes sampled steps and
+the writing of records, which a median does not see. Other threads keep working after a half and on their
+own schedule, so their time is measured over one long stretch.
 
-The C library gives large blocks back to the system and gets them again, page by page and as chance has it:
-a tenth of a CNN's step, now more and now less. It is told to keep them, for both halves.
+The C library returns large blocks to the system and gets them back page by page, at random: a tenth of a
+CNN's step, sometimes more and sometimes less. It is told to keep them, for both halves.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of a step with, divided by one without."""
+    """The time of a step with the tool, divided by one without."""
 
     cpu: Ratio
     wall: Ratio
     whole: Ratio
 
     def __str__(self) -> str:
-        return f"CPU {self.cpu}, wall {self.wall}, all in all {self.whole}"
+        return f"CPU {self.cpu}, wall {self.wall}, whole {self.whole}"
 
 
 def compare(
@@ -107,7 +107,7 @@ def keep_memory() -> None:
 
 
 def background(step: Callable[[], None], seconds: float) -> float:
-    """CPU seconds of Python's other threads for each step, while steps are made for so long."""
+    """CPU seconds of Python's other threads per step, while steps run for this long."""
     others = _Others()
     begin, before, steps = time.perf_counter(), others.seconds(), 0
     while time.perf_counter() - begin < seconds:
@@ -117,7 +117,7 @@ def background(step: Callable[[], None], seconds: float) -> float:
 
 
 class _Others:
-    """CPU seconds that Python's other threads have taken; torch's own are none of them."""
+    """CPU seconds that Python's other threads have used; torch's own threads do not count."""
 
     def __init__(self) -> None:
         self._find()
@@ -147,7 +147,7 @@ def _time(step: Callable[[], None], steps: int) -> Half:
 
 
 def summarise(ratios: list[float]) -> Ratio:
-    """The median, and how far it could have fallen otherwise."""
+    """The median, with its bootstrap interval."""
     values = np.asarray(ratios)
     drawn = np.random.default_rng(0).choice(values, (BOOTSTRAPS, len(values)))
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
@@ -160,7 +160,7 @@ def how_many(seconds: float, asked: int | None) -> int:
 
 
 def steps_per_half(step: Callable[[], None], seconds: float = SECONDS) -> tuple[int, float]:
-    """How many steps make a half, and the seconds that one takes."""
+    """How many steps a half has, and the seconds that a step takes."""
     for _ in range(3):
         step()
     begin = time.perf_counter()

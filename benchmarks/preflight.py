@@ -1,10 +1,10 @@
-"""How well the pre-flight judges: `python -m benchmarks.preflight`.
+"""How accurate the pre-flight is: `python -m benchmarks.preflight`.
 
 Every program of `faults/preflight/` (both variants), every repaired program of `faults/` and the
 ordinary ones of `tests/programs/preflight/` goes through `clew check` with its default time limit,
-each in a process of its own. For a fault: was its check the first to fail. For a healthy program:
-what was called wrong, each of them a bug. And how long each took, and how many questions were left
-open for want of time.
+each in a process of its own. For a fault: was its check the first to fail? For a healthy program:
+which findings were reported; each of them is a bug. And how long each took, and how many experiments
+were left out for lack of time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was said, in how many seconds, and what there was no time for."""
+    """What was found, in how many seconds, and which experiments there was no time for."""
 
     outcome: Outcome
     seconds: float = 0.0
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table([c.outcome for c in checked]))
     slowest = max((c.seconds for c in checked), default=0.0)
     open_ones = sum(bool(c.out_of_time) for c in checked)
-    print(f"slowest: {slowest:.0f} s; with questions left open for want of time: {open_ones}")
+    print(f"slowest: {slowest:.0f} s; programs with experiments left out for lack of time: {open_ones}")
     return 0 if all(c.outcome.mark in ("first", "clean") for c in checked) else 1
 
 
@@ -77,7 +77,7 @@ def _jobs() -> Iterator[Job]:
 
 
 def play(job: Job) -> Checked:
-    """Check one program and compare what is said with what should be."""
+    """Check one program and compare its findings with what is expected."""
     levels: tuple[str, ...] = ("error", "warning")
     expected, levels = expectation(job.path) if job.variant == "buggy" else (None, levels)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Ways of profiling all of a run: `clew profile` outside its windows, and what else is at hand."""
+"""Ways of profiling a whole run: `clew profile` outside its windows, and the alternatives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WARM_UP = 60  # steps: Clew looks at the first 32 one by one, on credit, and ope
 
 @contextmanager
 def profiled(work: Workload, folder: Path, *, steps: int | None = None) -> Iterator[Session]:
-    """A session as `clew profile` makes it."""
+    """A session as `clew profile` creates it."""
     options = RunOptions("benchmark", root=folder, quiet=True, profile=ProfileOptions(), steps=steps)
     session = Session(options)
     session.start()
@@ -34,7 +34,7 @@ def profiled(work: Workload, folder: Path, *, steps: int | None = None) -> Itera
 
 @contextmanager
 def clew_profile(work: Workload) -> Iterator[Contender]:
-    """Outside the windows: where one would open, steps are made until it is closed."""
+    """Outside the windows: where one would open, steps run until it is closed."""
     with tempfile.TemporaryDirectory() as folder, profiled(work, Path(folder)) as session:
         attached = True
 
@@ -61,7 +61,7 @@ def clew_profile(work: Workload) -> Iterator[Contender]:
 
 
 def near_a_window(session: Session) -> bool:
-    """Whether one is open, or about to be."""
+    """Whether a window is open, or about to open."""
     found = [part._recorder for part in session.activities if isinstance(part, ProfileRecording)]
     return any(one is not None and one.windows.is_near(session.step + 20) for one in found)
 

@@ -1,8 +1,8 @@
 """What `clew profile` costs and how true it is: `python -m benchmarks.profiling`.
 
-Three questions, one table each: how much slower is a run outside the windows, beside profilers that
-run all the time; do the times of modules agree with times taken by hand in the same steps; how large
-is what a long run leaves behind.
+Three questions, one table each: how much slower is a run outside the windows, compared with profilers
+that run all the time; do the module times agree with hand-made measurements of the same steps; how much
+does a long run write to disk.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     questions = ("slowdown", "agreement", "size")
     parser.add_argument("--only", action="append", choices=questions, help="one of the questions")
     parser.add_argument("--long", type=int, default=1000, help="steps of a long run (default 1000)")
-    parser.add_argument("--quick", action="store_true", help="a trial of seconds; the numbers mean little")
+    parser.add_argument("--quick", action="store_true", help="takes seconds; the numbers mean little")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args(arguments)
     options.only = options.only or list(questions)
@@ -113,7 +113,7 @@ def table(result: dict[str, Any]) -> str:
         parts += ["", f"Time of a step with ÷ without, outside the windows (target: {SLOWDOWN:.2f}).", ""]
         parts += aligned(_slowdown_rows(result["steps"]))
     if result["agreement"]:
-        parts += ["", f"Times of modules: how far from those by hand (target: {APART:.0%}).", ""]
+        parts += ["", f"Module times: how far from hand-made measurements (target: {APART:.0%}).", ""]
         parts += aligned(_agreement_rows(result["agreement"]))
     if result["size"]:
         parts += ["", f"Size on disk (target: {LARGEST // MEGABYTE} MB).", ""]

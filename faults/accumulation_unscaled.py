@@ -1,4 +1,4 @@
-"""Linear-head fine-tuning with SGD and accumulation: the loss of each small batch is not divided."""
+"""Fine-tuning a linear head with SGD and gradient accumulation: the loss of each batch is not divided."""
 
 from __future__ import annotations
 

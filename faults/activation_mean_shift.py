@@ -1,4 +1,4 @@
-"""A text model whose hidden bias starts at twelve: every unit is on, and the words are a ripple on it."""
+"""A text model whose hidden biases start at twelve: the words hardly change the outputs of that layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of readings, summed up where they should be averaged: three hundred of each."""
+"""A classifier of sets of three hundred readings that sums each set where it should average it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jittered flowers: a seed set for every access makes each sample's jitter the same in every epoch."""
+"""Flowers with jitter: a seed set on every access gives each sample the same jitter in every epoch."""
 
 from __future__ import annotations
 

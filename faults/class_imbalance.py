@@ -1,4 +1,4 @@
-"""Fraud among payments: three in a hundred, and a loss that counts every payment alike."""
+"""Fraud detection: three payments in a hundred are fraud, and the loss gives all payments the same weight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FRAUD = 0.03
 
 
 def payments(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Frauds lie a little off, in two of eight features."""
+    """Frauds differ a little, in two of eight features."""
     fraud = (torch.rand(count, 1) < FRAUD).float()
     features = torch.randn(count, 8)
     features[:, :2] += 1.1 * fraud

@@ -1,4 +1,4 @@
-"""Character language model: `zero_grad()` stands between `backward()` and `step()`."""
+"""A character language model: `zero_grad()` comes between `backward()` and `step()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixed precision: gradients are clipped while the scaler's factor is still in them."""
+"""Mixed precision: gradients are clipped before the GradScaler has unscaled them."""
 
 from __future__ import annotations
 

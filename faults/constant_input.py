@@ -1,4 +1,4 @@
-"""A CNN on digits whose pixels are scaled with an integer division: all of them become zero."""
+"""A CNN on digits whose pixels are scaled by an integer division: all of them become zero."""
 
 from __future__ import annotations
 

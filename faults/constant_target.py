@@ -1,4 +1,4 @@
-"""Tumours: the labels are text, and comparing them with the wrong word makes every one of them zero."""
+"""Tumours: the labels are text, and a comparison with the wrong word turns every one of them into 0."""
 
 from __future__ import annotations
 

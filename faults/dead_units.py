@@ -1,4 +1,4 @@
-"""Segmentation: the prior bias that belongs on the output layer alone is put on every convolution.
+"""Segmentation: every convolution gets the prior bias that only the output layer should have.
 
 Focal-loss papers start the last bias at -log((1 - p) / p), so that rare pixels are predicted as
 rare. On the hidden layers the same bias keeps the ReLUs shut.

@@ -1,4 +1,4 @@
-"""Multi-label tagging: the dropout stands behind the output layer, on the very predictions."""
+"""Multi-label tagging with dropout after the output layer, on the predictions themselves."""
 
 from __future__ import annotations
 

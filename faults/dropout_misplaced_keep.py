@@ -1,4 +1,4 @@
-"""A bag-of-words classifier: the probability to keep a value is given where that to drop it is meant."""
+"""A bag-of-words classifier whose dropout gets the probability of keeping a value, not of dropping it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`model.train()` stands before the epochs, and the first validation leaves eval mode on for good."""
+"""`model.train()` is called once, before the epochs: after the first validation, eval mode stays on."""
 
 from __future__ import annotations
 

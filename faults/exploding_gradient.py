@@ -1,8 +1,8 @@
 """A recurrent network learns to sum a signal over forty time steps, without gradient clipping.
 
 The gradient comes back through forty products with the recurrent matrix. As soon as training has
-made that matrix large enough to remember, it is also large enough to blow the gradient up: the
-cliff of Pascanu et al. (2013), met at about step 39. Clipping is their remedy.
+made that matrix large enough to remember, it is also large enough to make the gradient explode: the
+cliff of Pascanu et al. (2013), reached at about step 39. Clipping is their remedy.
 """
 
 from __future__ import annotations

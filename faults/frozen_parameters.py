@@ -1,4 +1,4 @@
-"""Fine-tuning: the pretrained backbone is to be frozen, and the new, random adapter is frozen with it."""
+"""Fine-tuning: the loop that freezes the pretrained backbone also freezes the new, random adapter."""
 
 from __future__ import annotations
 

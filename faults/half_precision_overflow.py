@@ -1,7 +1,7 @@
 """A graph network under float16 autocast adds up the messages of all neighbours, three times.
 
 With twelve neighbours each round multiplies the values by up to twelve: after the third they are a factor of
-three below 65504, where float16 ends. The mean over the neighbours keeps their size.
+three below 65504, the float16 limit. The mean over the neighbours keeps their size.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GraphNetwork(nn.Module):
 def graphs(
     count: int = 16, size: int = 32, degree: int = 12
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Clouds of points around a hidden centre, which is what is asked for."""
+    """Clouds of points around a hidden centre, which is the target."""
     centre = torch.randn(count, 1, 4)
     nodes = centre + 0.5 * torch.randn(count, size, 4)
     return nodes, torch.rand(count, size, size).topk(degree, dim=2).indices, centre[:, 0, 0]

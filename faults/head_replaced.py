@@ -1,4 +1,4 @@
-"""Fine-tuning: the head is replaced after the optimizer was made, which keeps the old one."""
+"""Fine-tuning: the head is replaced after the optimizer was created, which keeps the old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A smooth forecaster, its weights kept small by clipping: learning rate and dropout do not fit that."""
+"""A forecaster whose weights are clipped to small values: its learning rate and dropout do not suit that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits by the nearest of ten directions: similarities are divided by far too small a temperature."""
+"""Digits classified by their similarity to ten directions, divided by far too small a temperature."""
 
 from __future__ import annotations
 

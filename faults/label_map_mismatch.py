@@ -1,4 +1,4 @@
-"""Flowers are numbered in the order in which each split happens to name them first."""
+"""Flowers: each split numbers the classes in the order in which they first occur in it."""
 
 from __future__ import annotations
 

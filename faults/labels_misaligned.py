@@ -1,4 +1,4 @@
-"""In every epoch the images are put into a new order, and the labels are left where they were."""
+"""The images are shuffled in every epoch, but the labels keep their order."""
 
 from __future__ import annotations
 

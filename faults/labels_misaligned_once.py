@@ -1,4 +1,4 @@
-"""The features were shuffled once, before they were saved, and the labels were not."""
+"""The features were shuffled once, before they were saved, but the labels were not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network forecasts the next value of a signal by SGD with momentum, ten times too fast: it diverges."""
+"""A forecaster trained by SGD with momentum at ten times the right learning rate: it diverges."""
 
 from __future__ import annotations
 

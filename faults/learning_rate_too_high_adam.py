@@ -1,6 +1,6 @@
 """A small transformer reads sequences of tokens with Adam at 0.3, a hundred times what it can take.
 
-The first updates are larger than the weights; the loss leaps, falls back to chance and stays there.
+The first updates are larger than the weights; the loss jumps, falls back to chance and stays there.
 By then the weights are so large that the updates look small beside them.
 """
 

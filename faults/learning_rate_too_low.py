@@ -1,4 +1,4 @@
-"""Handwritten digits with plain SGD: the learning rate is one that Adam would be given for fine-tuning."""
+"""Handwritten digits with plain SGD, at a learning rate that would suit fine-tuning with Adam."""
 
 from __future__ import annotations
 

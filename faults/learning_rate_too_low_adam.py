@@ -1,4 +1,4 @@
-"""A recurrent forecaster with a schedule whose peak was given with one zero too many after the point."""
+"""A recurrent forecaster: the peak of its schedule has one zero too many after the decimal point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breast cancer, yes or no: raw scores go into `BCELoss`, and torch ends the training at the first batch."""
+"""Breast cancer, yes or no: raw scores go into `BCELoss`, and torch raises an error at the first batch."""
 
 from __future__ import annotations
 

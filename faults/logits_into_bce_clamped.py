@@ -1,4 +1,4 @@
-"""An autoencoder of digits: its raw output is cut off at 0 and 1, so that `binary_cross_entropy` takes it."""
+"""An autoencoder of digits whose raw output is clamped to 0 and 1 so that `binary_cross_entropy` takes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits, drawn again and named by one code: the drawing's error is summed, the naming's is averaged."""
+"""One network redraws and classifies digits: the first error is summed, the second averaged."""
 
 from __future__ import annotations
 

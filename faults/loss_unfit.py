@@ -1,4 +1,4 @@
-"""Digits by a squared error on the label's number, as if a nine were more than a four."""
+"""Digits with a squared error on the class index, as if a nine were more than a four."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small CNN on digits: the count of right answers is never set back, and accuracy passes 100%."""
+"""A small CNN on digits: the count of right answers is never reset, and accuracy passes 100%."""
 
 from __future__ import annotations
 

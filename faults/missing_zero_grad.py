@@ -1,4 +1,4 @@
-"""An LSTM tells apart noisy waves; the gradients are never cleared, so each step repeats all before it."""
+"""An LSTM classifies noisy waves; the gradients are never cleared, so each step repeats all before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A variational autoencoder of digits takes the log-variance itself for the standard deviation."""
+"""A variational autoencoder of digits uses the log-variance as the standard deviation."""
 
 from __future__ import annotations
 

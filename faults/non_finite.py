@@ -1,7 +1,7 @@
-"""A Siamese network learns which digits look alike; a pair of twice the same image has distance zero.
+"""A Siamese network learns which digits look alike; one pair is the same image twice, at distance zero.
 
 The derivative of `sqrt` at zero is infinite, and infinity times zero is NaN: the loss is finite,
-the gradient is not, and after one step no weight is.
+the gradient is not, and after one step the weights are NaN.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Gradients are accumulated over four micro-batches; one of them holds a flat signal.
+"""Gradients are accumulated over four micro-batches; one of them contains a flat signal.
 
-Each signal is divided by its own spread inside the model. That of a flat one is zero.
+The model divides each signal by its own spread, which is zero for a flat one.
 """
 
 from __future__ import annotations

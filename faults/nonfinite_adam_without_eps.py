@@ -1,7 +1,7 @@
 """Titles are classified by the mean of their words' vectors, with Adam and `eps=0`.
 
 A word that has not occurred yet has a gradient of exactly zero: its update is 0 / 0. The first
-step leaves NaN in the table, and the loss is NaN as soon as a title holds such a word.
+step leaves NaN in the table, and the loss is NaN as soon as a title contains such a word.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A batch normalisation written by hand, and a data set whose last batch holds a single sample.
+"""A hand-written batch normalisation, and a dataset whose last batch has a single sample.
 
-The unbiased variance of one value divides by zero: NaN. nn.BatchNorm1d would have refused.
+The unbiased variance of one value divides by zero: NaN. nn.BatchNorm1d would have raised an error.
 """
 
 from __future__ import annotations

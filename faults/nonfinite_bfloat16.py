@@ -1,7 +1,7 @@
 """A multi-label classifier under bfloat16 autocast, with the cross-entropy written out by hand.
 
 bfloat16 has eight bits of precision: a probability of 0.999 is rounded to 1, and log(1 - 1) is -inf.
-In float32 the same line would have gone well up to a probability of 0.99999997.
+In float32 the same line works up to a probability of 0.99999997.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Blocks under activation checkpointing read padded sequences; one weighs each place by its length.
+"""Blocks under activation checkpointing read padded sequences; one weights each position by its length.
 
-Padded places are vectors of zeros, whose length is `sqrt(0)`. What was not kept in the forward
-pass is computed again in the backward pass, and there the derivative of that root makes NaN.
+Padded positions are vectors of zeros, whose length is `sqrt(0)`. What was not kept in the forward
+pass is computed again in the backward pass, where the derivative of that root gives NaN.
 """
 
 from __future__ import annotations

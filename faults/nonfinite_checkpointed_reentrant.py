@@ -1,7 +1,7 @@
 """The older kind of activation checkpointing, which runs a backward of its own inside the backward pass.
 
-Padded places are vectors of zeros, whose length is `sqrt(0)`. The block is computed again in the
-backward pass, and there the derivative of that root makes NaN. `autograd.grad` is not allowed here.
+Padded positions are vectors of zeros, whose length is `sqrt(0)`. The block is computed again in the
+backward pass, where the derivative of that root gives NaN. `autograd.grad` is not allowed here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A compiled model that measures angles: `acos` of a cosine that rounding takes to 1.
+"""A compiled model that measures angles: `acos` of a cosine that is rounded to 1.
 
 At 1 the derivative of `acos` is infinite. Compiled code has no line to point at; the model it was
 compiled from has.

@@ -1,7 +1,7 @@
 """Attention by the angle between words, over reviews of different lengths.
 
-`torch.log(kept)` is the mask: 0 for a word, -inf for a padded place, and harmless. A padded place is a
-vector of zeros, and its angle is not: 0 / 0 is NaN, two lines below.
+`torch.log(kept)` is the mask: 0 for a word, -inf for padding, and harmless. Its angle is not: padding is a
+vector of zeros, and 0 / 0 is NaN, two lines below.
 """
 
 from __future__ import annotations

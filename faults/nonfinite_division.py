@@ -1,6 +1,6 @@
-"""A tagger predicts hidden tokens: each is hidden with a chance of 3%, and the loss is their mean.
+"""A tagger predicts hidden tokens: each is hidden with probability 3%, and the loss is the mean over them.
 
-The batches are small, and sooner or later one comes in which nothing was hidden: 0 / 0.
+The batches are small, and sooner or later nothing is hidden in one of them: 0 / 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Attention written by hand: scores are neither divided by the root of the width nor shifted.
+"""Hand-written attention: scores are neither divided by the root of the width nor shifted.
 
-With a width of 256 some scores pass 88.7, where float32 ends for `exp`: inf / inf is NaN.
+With a width of 256 some scores pass 88.7, where `exp` overflows float32: inf / inf is NaN.
 """
 
 from __future__ import annotations

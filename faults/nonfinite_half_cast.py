@@ -1,6 +1,6 @@
-"""Tones are told apart by their spectrum; to save memory the power is kept in float16.
+"""Tones are classified by their spectrum; to save memory the power is stored in float16.
 
-The power of a loud recording is above 65504, where float16 ends: the cast makes inf of it. Taking
+The power of a loud recording is above 65504, the float16 limit: the cast turns it into inf. Taking
 the logarithm before the cast brings every value into range.
 """
 

@@ -1,4 +1,4 @@
-"""Regression on a log of sensors, some of which were silent now and then: their readings are NaN."""
+"""Regression on sensor logs: some sensors were silent at times, and their readings are NaN."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def train(fill: bool) -> list[float]:
     rows = torch.tensor(readings, dtype=torch.float32) * 3.46 - 1.73
     targets = torch.tensor(yields, dtype=torch.float32).unsqueeze(1)
     targets = (targets - targets.mean()) / targets.std()
-    rows[torch.rand(rows.shape) < 0.002] = float("nan")  # a sensor that says nothing
+    rows[torch.rand(rows.shape) < 0.002] = float("nan")  # a silent sensor
     if fill:
         rows = torch.nan_to_num(rows, nan=0.0)
     loader = DataLoader(TensorDataset(rows, targets), batch_size=16, shuffle=True)

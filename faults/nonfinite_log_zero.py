@@ -1,7 +1,7 @@
 """A classifier learns from the votes of thirty annotators, with the KL divergence written out by hand.
 
-Almost every image has a vote for every class. One has none for one class: log(0) is -inf, and the
-weight 0 in front of it makes NaN of that, not 0. `torch.xlogy` knows that 0 · log 0 is 0.
+Almost every image has a vote for every class. One has none for one class: log(0) is -inf, and
+multiplied by the weight 0 it gives NaN, not 0. `torch.xlogy` defines 0 · log 0 as 0.
 """
 
 from __future__ import annotations

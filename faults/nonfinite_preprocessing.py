@@ -1,4 +1,4 @@
-"""Spectra are scaled to length 1 in the training loop, before a network sorts them.
+"""Spectra are scaled to length 1 in the training loop, before a network classifies them.
 
 One recording is silent: all zeros, of length 0, and 0 / 0 is NaN. What the loader delivers is finite;
 the line that scales it is to blame. Clamping keeps the length away from zero.

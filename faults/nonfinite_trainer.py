@@ -1,7 +1,7 @@
-"""A trainer with a method for the loss, one for the backward pass and one for the update, as many are.
+"""A trainer with one method for the loss, one for the backward pass and one for the update, as is common.
 
-The loss adds an entropy, `p * log(p)`, that is NaN where a probability is exactly 0, as for one measurement
-that lies far out. The method that calls `backward()` knows nothing of it. `log_softmax` does not overflow.
+The loss adds an entropy, `p * log(p)`, that is NaN where a probability is exactly 0, as for one outlier in
+the measurements. The method that calls `backward()` does not see it. `log_softmax` does not overflow.
 """
 
 from __future__ import annotations

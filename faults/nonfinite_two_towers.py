@@ -1,4 +1,4 @@
-"""A recommender of two models, one for users and one for items, compared by the cosine.
+"""A recommender of two models, one for users and one for items, compared by their cosine.
 
 The vectors are divided by their length. One item has no features at all: a vector of zeros has
 length 0, and 0 / 0 is NaN. `F.normalize` keeps the length away from zero.

@@ -1,6 +1,6 @@
 """Digits are classified after a learned exposure: the square root of the light, times a gain.
 
-`where` leaves the dark pixels out, in the forward pass. In the backward pass the derivative of the
+In the forward pass, `where` leaves the dark pixels out. In the backward pass the derivative of the
 root at 0 is still computed for them, and multiplied by 0: that is NaN.
 """
 

@@ -1,4 +1,4 @@
-"""An autoencoder is copied after its optimizer was made: the optimizer updates the original."""
+"""An autoencoder is copied after its optimizer was created: the optimizer updates the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A CNN over windows of a signal ends with `nn.Sigmoid()` and goes into cross-entropy."""
+"""A CNN on windows of a signal ends with `nn.Sigmoid()`, and its output goes into cross-entropy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A classifier of flowers whose weights are drawn by `torch.randn`, without a thought for the fan-in."""
+"""A classifier of flowers whose weights are drawn by `torch.randn`, without regard to the fan-in."""
 
 from __future__ import annotations
 

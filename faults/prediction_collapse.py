@@ -1,4 +1,4 @@
-"""Three classes with weights that favour one of them a thousandfold: it is all that is predicted."""
+"""Three classes, with loss weights that favour one a thousandfold: the model predicts nothing else."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def standardised(images: torch.Tensor) -> torch.Tensor:
 
 
 def weights_of_the_zoo(images: torch.Tensor, labels: torch.Tensor) -> io.BytesIO:
-    """Somebody trained these long ago; here, on half of the digits."""
+    """Stands in for weights trained long ago; here, on half of the digits."""
     model = nn.Sequential(backbone(), nn.Linear(128, 10))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for step in range(BATCHES):

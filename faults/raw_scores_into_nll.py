@@ -1,4 +1,4 @@
-"""A GRU tells rising, falling and swinging series apart; its raw scores go straight into `NLLLoss`."""
+"""A GRU classifies series as rising, falling or swinging; its raw scores go straight into `NLLLoss`."""
 
 from __future__ import annotations
 

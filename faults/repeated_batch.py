@@ -1,4 +1,4 @@
-"""Bag-of-words classification that asks the loader anew for its first batch in every step."""
+"""A bag-of-words classifier that fetches the loader's first batch again in every step."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Wine from its chemistry with sigmoids: a bias of six, as one gives the gates of an LSTM, on all layers.
+"""Wine by its chemistry, with sigmoids: all layers get a bias of six, as LSTM gates do.
 
-It holds a gate open. A hidden layer has nothing to hold open: all its units are at one, whatever
-the input is.
+That keeps a gate open. In a hidden layer it keeps all units close to one, for any
+input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Matrix factorisation of ratings with a cosine schedule that nobody steps."""
+"""Matrix factorisation of ratings with a cosine schedule that is never stepped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A CNN on digits returns probabilities, and `CrossEntropyLoss` takes the softmax of them once more."""
+"""A CNN on digits returns probabilities, and `CrossEntropyLoss` applies softmax to them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image autoencoder that is stopped after a few epochs, with its loss on the way down."""
+"""An image autoencoder that is stopped after a few epochs, while its loss is still falling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recurrent net on handwritten rows: the two parts of the data overlap by a few hundred samples."""
+"""A recurrent network on digits, row by row: training and validation data share a few hundred samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""House prices in dollars, learned as they are."""
+"""House prices in dollars, used as targets without normalisation."""
 
 from __future__ import annotations
 

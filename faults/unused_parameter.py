@@ -1,4 +1,4 @@
-"""A residual network on digits: the second layer of the block is made, and `forward` skips it."""
+"""A residual network on digits: the second layer of the block is created, but `forward` skips it."""
 
 from __future__ import annotations
 

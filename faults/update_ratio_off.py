@@ -1,4 +1,4 @@
-"""Faces of cubes from their points: the encoder's parameter group got its learning rate from a typo."""
+"""Faces of cubes from their points: a typo in the learning rate of the encoder's parameter group."""
 
 from __future__ import annotations
 

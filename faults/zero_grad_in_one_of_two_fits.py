@@ -1,6 +1,6 @@
 """Two sizes of a network are compared; the first is trained without clearing its gradients.
 
-The second fit is right and three times as long, so that most steps of the run are.
+The second training is correct and three times as long, so most steps of the run are correct.
 """
 
 from __future__ import annotations

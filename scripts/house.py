@@ -107,9 +107,9 @@ def repeated_class_names(package: Path = PACKAGE) -> list[str]:
 
 
 def crowded_rooms(package: Path = PACKAGE) -> list[str]:
-    """Folders with more files than a person can take in."""
+    """Folders with more files than a person can take in at a glance."""
     return [
-        f"{folder.relative_to(ROOT)} holds {count} files; split it, or merge some"
+        f"{folder.relative_to(ROOT)} contains {count} files; split it, or merge some"
         for folder in packages(package)
         if (count := len(list(folder.glob("*.py"))) - 1) > MOST_FILES
     ]

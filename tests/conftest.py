@@ -1,4 +1,4 @@
-"""For all tests: how long something takes says nothing on a busy machine."""
+"""For all tests: on a busy machine, how long something takes says nothing."""
 
 from __future__ import annotations
 

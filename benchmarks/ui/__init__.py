@@ -1,1 +1,1 @@
-"""What the browser view costs on a large run, beside TensorBoard on the same data."""
+"""What the browser view costs on a large run, compared with TensorBoard on the same data."""

@@ -1,10 +1,10 @@
-"""What the browser view costs on a large run, beside TensorBoard: `python -m benchmarks.ui`.
+"""What the browser view costs on a large run, compared with TensorBoard: `python -m benchmarks.ui`.
 
 A run of ten million points is written as Clew's log and as TensorBoard's event files. Each server is
-started on it with nothing cached and asked by a real Chromium for the first curve; then it is asked for
-stretches of the loss over HTTP. Memory is the most that the server held, alone and with all processes
-that it started. TensorBoard is measured as it comes (1,000 points a series, chosen at random) and with
-all points kept. Needs chromium; TensorBoard is left out where it is not installed.
+started on it with nothing cached; a real Chromium requests the first curve, and then ranges of the loss
+are requested over HTTP. Memory is the server's peak, alone and with all processes that it started.
+TensorBoard is measured with its defaults (1,000 points per series, chosen at random) and with all points
+kept. Needs chromium; TensorBoard is left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Row = dict[str, float | str]
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ui", description=__doc__)
     parser.add_argument("--points", type=float, default=1e7)
-    parser.add_argument("--zooms", type=int, default=100, help="stretches asked for over HTTP")
+    parser.add_argument("--zooms", type=int, default=100, help="ranges to request over HTTP")
     parser.add_argument("--no-tensorboard", action="store_true")
     parser.add_argument("--no-browser", action="store_true")
     options = parser.parse_args(arguments)
@@ -96,7 +96,7 @@ def verdict_after(root: str, token: str, run: str, began: float) -> float:
 
 
 def tensorboard(base: Path, steps: int, options: argparse.Namespace, kept: int) -> Row:
-    """TensorBoard, keeping so many points of each series, chosen at random."""
+    """TensorBoard, keeping this many points of each series, chosen at random."""
     log = base / f"tensorboard-{kept}.log"
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(base / "events"), "--port", "0",
                "--bind_all", "--samples_per_plugin", f"scalars={kept}"]  # fmt: skip
@@ -117,7 +117,7 @@ def tensorboard(base: Path, steps: int, options: argparse.Namespace, kept: int) 
 
 
 def loaded(root: str, steps: int) -> list[list[float]]:
-    """Wait until the last step is there: TensorBoard answers before it has read everything."""
+    """Wait until the last step has arrived: TensorBoard answers before it has read everything."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:
@@ -131,7 +131,7 @@ def loaded(root: str, steps: int) -> list[list[float]]:
 
 
 def scalars(root: str) -> list[list[float]]:
-    """All that TensorBoard gives of the loss; it has no way to ask for a stretch."""
+    """All points of the loss that TensorBoard returns; it has no way to request a range."""
     with urllib.request.urlopen(f"{root}data/plugin/scalars/scalars?run=.&tag=loss", timeout=600) as answer:
         points: list[list[float]] = json.load(answer)
     return points
@@ -144,7 +144,7 @@ def asked(root: str, token: str, path: str) -> Any:
 
 
 def over_http(ask: Callable[[int, int], Any], steps: int, times: int) -> Row:
-    """Stretches of all sizes, anywhere."""
+    """Ranges of all sizes, at random places."""
     dice = random.Random(0)
     waits = []
     for _ in range(times):
@@ -157,7 +157,7 @@ def over_http(ask: Callable[[int, int], Any], steps: int, times: int) -> Row:
 
 
 def told(row: Row) -> Row:
-    """Each as it is done: ten million points take a while."""
+    """Print each as it finishes: ten million points take a while."""
     print(f"  {row['']} done", flush=True)
     return row
 

@@ -42,7 +42,7 @@ def browser_page() -> Iterator[Any]:
 
 
 def first_curve(page: Any, address: str, drawn: str) -> dict[str, float]:
-    """Seconds from asking for a page to its first paint, and until a curve is on it as `drawn` finds out."""
+    """Seconds from requesting a page to its first paint, and until `drawn` sees a curve on it."""
     began = time.perf_counter()
     page.goto(address, wait_until="commit", timeout=PATIENCE)
     page.wait_for_function(drawn, timeout=PATIENCE, polling=10)
@@ -69,7 +69,7 @@ _TIMING = """() => {
 
 
 def zooms(page: Any, over: str, times: int) -> dict[str, float]:
-    """Seconds from letting go of the mouse to the new points being drawn: asked, answered, painted."""
+    """Seconds from releasing the mouse until the new points are drawn: requested, answered, painted."""
     waits = []
     page.evaluate(_TIMING)
     box = page.locator(over).first.bounding_box()

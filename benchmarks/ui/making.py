@@ -1,7 +1,7 @@
 """A large run, as Clew's log and as TensorBoard's event files: the same numbers in both.
 
-Eight points in ten are of every step (loss, gradient norm, times, …), the others are statistics of
-twenty layers at sampled steps.
+Eight points in ten are from signals of every step (loss, gradient norm, times, …); the others are
+statistics of twenty layers at sampled steps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Table:
 
 
 def tables(points: int) -> list[Table]:
-    """Some `points` numbers in all, always the same."""
+    """About `points` numbers in all, always the same."""
     random = np.random.default_rng(0)
     steps = np.arange(max(points * 8 // 10 // len(EVERY_STEP), 100))
     rows = _every_step(steps, random)

@@ -1,4 +1,4 @@
-"""Processes under observation: how much memory a server and all it started hold."""
+"""Processes under observation: how much memory a server and its children use."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Watched:
 
 @contextmanager
 def watched(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> Iterator[Watched]:
-    """Run a server; what it says goes to a file."""
+    """Run a server; its output goes to a file."""
     with open(log, "w") as file:
         process = _start(command, file, environment)
         server = Watched(process)
@@ -90,11 +90,11 @@ def children(pid: int) -> list[int]:
 
 
 def line_in(log: Path, word: str, patience: float = 60.0) -> str:
-    """The first line of a log that holds a word, once it is there."""
+    """The first line of a log that contains a word, once it has been written."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         for line in log.read_text(errors="replace").splitlines():
             if word in line:
                 return line
         time.sleep(0.02)
-    raise TimeoutError(f"{word!r} never came up in {log}: {log.read_text()[-500:]}")
+    raise TimeoutError(f"{word!r} never appeared in {log}: {log.read_text()[-500:]}")

@@ -15,7 +15,7 @@ CUT_OFF = (397, 398, 399)
 
 
 class Pictures(Dataset[tuple[Tensor, int]]):
-    """Stripes, upright or lying."""
+    """Stripes, vertical or horizontal."""
 
     def __init__(self, cut_off: tuple[int, ...]) -> None:
         drawn = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A CNN on digits from two downloads that overlap: one sample in seven is there twice."""
+"""A CNN on digits from two downloads that overlap: one sample in seven occurs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits of which some were read a second time by someone else, who took many of them for others."""
+"""Digits, some of which a second annotator labelled again and often got wrong."""
 
 from __future__ import annotations
 

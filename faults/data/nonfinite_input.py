@@ -1,4 +1,4 @@
-"""A table of wines in which two measurements are missing, far behind the first batches."""
+"""A table of wines in which two measurements are missing, far beyond the first batches."""
 
 from __future__ import annotations
 

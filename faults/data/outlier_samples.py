@@ -1,4 +1,4 @@
-"""Blood values in a table: where one was not measured, the laboratory has written -999."""
+"""A table of blood values: where one was not measured, the laboratory wrote -999."""
 
 from __future__ import annotations
 

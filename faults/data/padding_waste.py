@@ -15,7 +15,7 @@ SEVERITY = "advice"
 
 
 class Sentences(Dataset[tuple[Tensor, int]]):
-    """A word below 50 speaks for, one above against; a few sentences are ten times as long as most."""
+    """Words below 50 are positive, others negative; a few sentences are ten times as long as most."""
 
     def __init__(self, count: int = 1200) -> None:
         drawn = torch.Generator().manual_seed(0)
@@ -36,7 +36,7 @@ class Sentences(Dataset[tuple[Tensor, int]]):
 
 
 class LikeLengths:
-    """Batches of sentences of like length, in a random order."""
+    """Batches of sentences of similar length, in a random order."""
 
     def __init__(self, data: Sentences, size: int) -> None:
         self._lengths = [len(words) for words in data.words]

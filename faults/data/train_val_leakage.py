@@ -1,4 +1,4 @@
-"""A model of letters trained on windows of a text: windows that overlap are split at random."""
+"""A character model trained on windows of a text: overlapping windows are split at random."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STORY = "the sea was calm and grey that morning when we left harbour for islands
 
 
 class Windows(Dataset[tuple[Tensor, Tensor]]):
-    """64 letters and the next ones, from every eighth letter on."""
+    """64 letters and the next ones, starting at every eighth letter."""
 
     def __init__(self, text: str, length: int = 64, stride: int = 8) -> None:
         letters = sorted(set(text))

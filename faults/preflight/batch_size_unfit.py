@@ -1,4 +1,4 @@
-"""Loads of a bridge from its sensors: a clear rule, of which thousands of samples say what a few do."""
+"""Bridge loads from sensors: the rule is so clear that thousands of samples show no more than a few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image autoencoder that cuts its answer to 0 and 1, as pixels are, on standardised images."""
+"""An image autoencoder that clamps its output to 0 and 1, like pixels, on standardised images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits by a convolutional network that ends in a layer of a single unit before its scores."""
+"""A convolutional network on digits with a layer of a single unit before its scores."""
 
 from __future__ import annotations
 

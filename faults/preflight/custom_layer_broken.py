@@ -1,4 +1,4 @@
-"""A regression with a normalisation of its own: its running statistics are kept where no checkpoint looks."""
+"""A regression with a custom normalisation whose running statistics no checkpoint contains."""
 
 from __future__ import annotations
 

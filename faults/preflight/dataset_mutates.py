@@ -1,4 +1,4 @@
-"""An autoencoder's dataset standardises the stored image itself, again in every epoch."""
+"""An autoencoder's dataset standardises the stored images in place, again in every epoch."""
 
 from __future__ import annotations
 

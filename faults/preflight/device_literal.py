@@ -1,4 +1,4 @@
-"""A transformer on sensor readings: positions are made on the CPU, wherever the model is."""
+"""A transformer on sensor readings: positions are created on the CPU, wherever the model is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An LSTM that classifies waves: it is not told that the samples come first."""
+"""An LSTM that classifies waves, without `batch_first=True` although the samples come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A CNN on digits with noisy copies; the noise is meant in grey levels, but added to pixels from 0 to 1."""
+"""A CNN on digits with added noise: its strength is in grey levels, but the pixels are from 0 to 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A character model of two transformer layers: the causal mask is forgotten."""
+"""A character model of two transformer layers, without a causal mask."""
 
 from __future__ import annotations
 

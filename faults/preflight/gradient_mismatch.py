@@ -1,4 +1,4 @@
-"""Regression with an activation function of its own, whose backward forgets a factor."""
+"""A regression with a custom activation function whose backward forgets a factor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXPECT = {"line_contains": "def backward"}
 
 
 class Swish(torch.autograd.Function):
-    """x * sigmoid(x), keeping only x for the way back."""
+    """x * sigmoid(x), keeping only x for the backward pass."""
 
     forgetful = False
 

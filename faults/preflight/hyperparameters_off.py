@@ -1,4 +1,4 @@
-"""Tumours by plain measurements: the rate is a hundredth of what this network wants, for no reason."""
+"""Tumours from plain measurements: the learning rate is a hundredth of what this network needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brightness levels of an image are looked up as words; a cast to whole numbers comes before the scaling."""
+"""Brightness levels of an image go into an embedding; they are cast to integers before they are scaled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GRU reads images row by row; the collate function puts the brightest first, but leaves the labels."""
+"""A GRU reads images row by row; the collate function sorts the images by brightness, but not the labels."""
 
 from __future__ import annotations
 

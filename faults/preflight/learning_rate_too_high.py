@@ -1,4 +1,4 @@
-"""Grape varieties by SGD with momentum: the rate is one that only plain SGD on a linear model stands."""
+"""Grape varieties by SGD with momentum, at a rate that only plain SGD on a linear model could take."""
 
 from __future__ import annotations
 

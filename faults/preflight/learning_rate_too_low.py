@@ -1,4 +1,4 @@
-"""Waves told apart by a GRU: Adam at a rate meant for the last steps of a schedule."""
+"""A GRU that classifies waves: Adam at a rate meant for the last steps of a schedule."""
 
 from __future__ import annotations
 

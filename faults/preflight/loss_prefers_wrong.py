@@ -1,4 +1,4 @@
-"""Segmentation with an overlap loss of its own: the overlap itself is minimised."""
+"""Segmentation with a custom overlap loss: the overlap itself is minimised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ratings of short reviews: words are averaged by a mask that marks the padding."""
+"""Ratings of short reviews: words are averaged with a mask that marks the padding."""
 
 from __future__ import annotations
 

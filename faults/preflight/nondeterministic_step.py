@@ -1,4 +1,4 @@
-"""A denoising autoencoder that draws its noise where no seed reaches."""
+"""A denoising autoencoder that draws its noise from a generator that no seed controls."""
 
 from __future__ import annotations
 

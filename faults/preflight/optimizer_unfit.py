@@ -1,4 +1,4 @@
-"""Ratings as products of two vectors that begin near zero, a saddle that plain SGD hardly leaves."""
+"""Ratings as products of two vectors that start near zero, at a saddle point that plain SGD hardly leaves."""
 
 from __future__ import annotations
 

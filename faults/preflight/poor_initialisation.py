@@ -1,4 +1,4 @@
-"""Digits by a multi-layer network whose weights were drawn from a normal distribution of width 1."""
+"""A multi-layer network on digits with weights drawn from a normal distribution with std 1."""
 
 from __future__ import annotations
 

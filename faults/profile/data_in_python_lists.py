@@ -1,4 +1,4 @@
-"""Spectra that were read into lists of numbers, and become tensors whenever one is asked for."""
+"""Spectra stored as lists of numbers, which are converted to a tensor on every access."""
 
 from __future__ import annotations
 

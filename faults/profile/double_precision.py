@@ -1,4 +1,4 @@
-"""A wide regression that computes in float64, as the arrays from NumPy came."""
+"""A wide regression that computes in float64, because its NumPy arrays are float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits, with a table of right and wrong answers that is kept one sample at a time."""
+"""Digits, with a table of right and wrong answers that is updated one sample at a time."""
 
 from __future__ import annotations
 

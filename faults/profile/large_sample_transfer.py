@@ -1,4 +1,4 @@
-"""Large photographs that workers hand over as int64, though a pixel has 256 values."""
+"""Large photographs that workers send as int64, though a pixel has only 256 values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings of machines, each fetched from a slow disk, and nobody fetches the next while training."""
+"""Machine readings from a slow disk, with no worker that loads the next ones during training."""
 
 from __future__ import annotations
 

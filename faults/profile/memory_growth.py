@@ -1,4 +1,4 @@
-"""An autoencoder whose losses are kept for a plot: as tensors, each with all that it came from."""
+"""An autoencoder whose losses are kept for a plot: as tensors, each with its autograd graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deep and narrow residual network, whose optimizer goes through its many small layers one by one."""
+"""A deep and narrow residual network whose optimizer updates its many small parameters one by one."""
 
 from __future__ import annotations
 

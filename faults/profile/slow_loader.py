@@ -1,4 +1,4 @@
-"""Tumours from measurements that are smoothed anew, by hand, for each sample in each epoch."""
+"""Tumours from measurements that are smoothed again for each sample in each epoch."""
 
 from __future__ import annotations
 

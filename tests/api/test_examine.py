@@ -62,7 +62,7 @@ def test_a_sound_model_passes_and_nothing_of_it_is_changed() -> None:
     assert torch.equal(drawn, drawn_after)
 
 
-def test_a_fault_fails_its_experiment_and_is_told_in_every_form() -> None:
+def test_a_fault_fails_its_experiment_and_is_reported_in_every_form() -> None:
     model, optimizer = made(leaks=True)
     report = clew.examine(model, nn.CrossEntropyLoss(), data(), optimizer, only="batch-leak")
     assert not report.ok
@@ -194,7 +194,7 @@ def test_a_session_that_watches_does_not_take_experiments_for_training(tmp_path:
     assert all(torch.equal(a, b) for a, b in zip(plain, examined, strict=True))
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     model, optimizer = made()
     told: list[tuple[int, int, str]] = []
     clew.examine(

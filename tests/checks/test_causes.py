@@ -80,7 +80,7 @@ def test_no_check_has_the_name_of_a_group_and_every_group_has_checks() -> None:
 
 
 @KINDS
-def test_each_cause_is_said_once(kind: type[Check]) -> None:
+def test_each_cause_is_named_once(kind: type[Check]) -> None:
     assert len(set(kind.caused_by)) == len(kind.caused_by)
     assert not {other.name for other in catalog.CHECKS if kind.name in other.caused_by} & set(kind.causes)
 

@@ -1,4 +1,4 @@
-"""A run from another version, or a damaged disk, may hold anything: no check fails over it."""
+"""A run from another version or a damaged disk may contain anything: no check fails on it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def dead(where: str) -> FakeRun:
     return run.fact("ignore", check="dead-units", where=where, why="on purpose")
 
 
-def test_a_finding_at_an_ignored_place_is_told_as_ignored_with_the_reason() -> None:
+def test_a_finding_at_an_ignored_place_is_listed_as_ignored_with_the_reason() -> None:
     verdict = judge(dead("act").view())
     assert verdict.findings == ()
     assert verdict.ignored == (Ignored("dead-units", "on purpose"),)

@@ -1,4 +1,4 @@
-"""A trial of the fix confirms a finding, weakens it, or takes it back."""
+"""An experiment with the fix confirms a finding, weakens it, or withdraws it."""
 
 from __future__ import annotations
 

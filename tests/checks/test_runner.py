@@ -216,7 +216,7 @@ def test_a_hint_is_not_the_cause_of_a_fault() -> None:
     assert folded_names(*given) == [("dead-units", ()), ("unnormalised-input", ())]
 
 
-def test_what_could_have_caused_it_and_did_not_is_told() -> None:
+def test_causes_that_were_ruled_out_are_reported() -> None:
     run = FakeRun().model(("fc", "Linear"), ("act", "ReLU"))
     run.signal("activation.dead_fraction", [1.0] * 20, Site("act", "relu", phase="train", root="model"))
     run.signal("grad.stale", [0.0] * 20, STEP)

@@ -44,7 +44,7 @@ def test_two_optimizers_that_step_by_turns_are_one_training() -> None:
     assert parts(run) == [(0, 100)]
 
 
-def test_an_optimizer_made_anew_every_few_steps_makes_no_training_of_each() -> None:
+def test_an_optimizer_recreated_every_few_steps_does_not_start_a_training_each_time() -> None:
     assert parts(several_trainings(*[5] * 12)) == [(0, 20), (20, 40), (40, 60)]
 
 
@@ -93,7 +93,7 @@ def announced(run: FakeRun) -> FakeRun:
     return run.fact("announced", 12, check="missing-zero-grad", findings=[finding])
 
 
-def test_an_error_that_was_told_while_the_run_went_on_stays_in_its_verdict() -> None:
+def test_an_error_that_was_reported_during_the_run_stays_in_its_verdict() -> None:
     run = announced(FakeRun().signal("grad.stale", [0.0] * 100, STEP))
     verdict = judge(run.view(), checks=[ZERO_GRAD])
     (found,) = verdict.findings
@@ -101,7 +101,7 @@ def test_an_error_that_was_told_while_the_run_went_on_stays_in_its_verdict() -> 
     assert verdict.ruled_out == ()
 
 
-def test_an_error_that_is_still_seen_is_told_as_it_is_now() -> None:
+def test_an_error_that_is_still_found_is_reported_as_it_is_now() -> None:
     run = announced(FakeRun().signal("grad.stale", [0.0, *[1.0] * 99], STEP))
     (found,) = judge(run.view(), checks=[ZERO_GRAD]).findings
     assert found.message.startswith("gradients are never cleared")

@@ -45,8 +45,8 @@ def test_module_not_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     (folder / "package").mkdir()
     (folder / "package" / "__init__.py").write_text("raise AssertionError('imported too early')")
     (folder / "package" / "train.py").write_text("")
-    assert "no module nowhere_at_all found" in refused(capsys, "run", "-m", "nowhere_at_all")
-    assert "no module package.trian" in refused(capsys, "run", "-m", "package.trian")
+    assert "no module named nowhere_at_all" in refused(capsys, "run", "-m", "nowhere_at_all")
+    assert "no module named package.trian" in refused(capsys, "run", "-m", "package.trian")
     assert "package is a package" in refused(capsys, "run", "-m", "package")
     assert "omit -m" in refused(capsys, "run", "-m", "train.py")
     for there in ("package.train", "train", "timeit", "torch.utils.collect_env"):
@@ -144,6 +144,6 @@ def test_removal_without_a_terminal_needs_yes(folder: Path) -> None:
     assert run.exists()
 
 
-def test_mistake_is_told_by_the_process_too(folder: Path) -> None:
+def test_mistakes_are_reported_by_the_process_too(folder: Path) -> None:
     done = clew(folder, "run", "nowhere.py")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "clew: no such script: nowhere.py\n")

@@ -139,7 +139,7 @@ CONTINUED = [
 
 
 @pytest.mark.parametrize("name", CONTINUED)
-def test_a_training_that_goes_on_ends_bit_by_bit_as_without_a_check(name: str, tmp_path: Path) -> None:
+def test_a_training_that_continues_is_bit_identical_to_one_without_a_check(name: str, tmp_path: Path) -> None:
     program = PROGRAMS / f"{name}.py"
     report = tmp_path / "report.json"
     options = ["--continue", "--quiet", "--fail-on", "none", "--json", report]

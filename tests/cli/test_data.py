@@ -123,7 +123,7 @@ def test_the_browser_view_finds_samples_and_batches_in_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_with_continue_training_goes_on_bit_by_bit_as_without(tmp_path, workers):
+def test_with_continue_training_is_bit_identical_to_one_without(tmp_path, workers):
     script = tmp_path / "plain.py"
     script.write_text(LOADERS)
     plain = run_warm([script, workers])

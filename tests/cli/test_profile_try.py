@@ -1,4 +1,4 @@
-"""`clew profile --try --batch-sizes` of a script: what is tried, and that it trains as without."""
+"""`clew profile --try --batch-sizes` of a script: what is tried, and that training is unchanged."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_script_is_tried_when_it_is_over_and_trains_as_without(script: Path, t
     assert "batch sizes" in err
 
 
-def test_a_step_that_can_not_be_run_again_is_told_with_what_would_help(script: Path, tmp_path: Path):
+def test_a_step_that_can_not_be_run_again_is_reported_with_what_would_help(script: Path, tmp_path: Path):
     script.write_text(SCRIPT.replace("SPOIL", "loss = loss + len(open(__file__).readline())"))
     _, err = profiled(tmp_path / "runs", script, "--try", "--batch-sizes", "4,16")
     assert "nothing could be tested" in err

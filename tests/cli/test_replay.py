@@ -176,7 +176,7 @@ def test_of_several_processes_the_one_whose_own_loss_went_wrong_is_taken(
     assert "repro-rank1" in json.loads(capsys.readouterr().out)["folder"]
 
 
-def test_other_versions_are_told_in_one_line(
+def test_other_versions_are_reported_in_one_line(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = shutil.copytree(saved(run), tmp_path / "step-12")

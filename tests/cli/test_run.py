@@ -286,7 +286,7 @@ def test_checks_are_ignored_by_the_project_and_by_the_script(folder: Path) -> No
     assert "missing-zero-grad" not in clew(folder, "why").stdout
 
 
-def test_settings_that_can_not_be_used_are_said_and_the_script_runs(folder: Path) -> None:
+def test_settings_that_can_not_be_used_are_reported_and_the_script_runs(folder: Path) -> None:
     (folder / "pyproject.toml").write_text('[tool.clew]\nignore = "all"')
     done = clew(folder, "run", "healthy.py")
     assert (done.returncode, done.stdout) == (0, "trained\n")
@@ -332,7 +332,7 @@ def test_thresholds_are_for_checks_that_come_with_the_script_too(folder: Path) -
     assert "at most 7" in clew(folder, "why").stdout
 
 
-def test_a_misspelt_name_to_ignore_is_said(folder: Path) -> None:
+def test_a_misspelt_name_to_ignore_is_reported(folder: Path) -> None:
     (folder / "own.py").write_text("import clew\nclew.ignore('dead-unit')\n" + HEALTHY)
     assert "clew: ignore: there is no check named 'dead-unit'; did you mean dead-units?" in (
         clew(folder, "run", "own.py").stderr

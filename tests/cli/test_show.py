@@ -106,7 +106,7 @@ def test_json_has_the_rows_and_the_sums(capsys: pytest.CaptureFixture[str]) -> N
     assert [row["path"] for row in data["rows"]] == ["", "first", "last"]
 
 
-def test_a_fault_is_told_beneath_the_table_and_in_json_unless_it_is_ignored(
+def test_a_fault_is_listed_beneath_the_table_and_in_json_unless_it_is_ignored(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "straight.py").write_text(

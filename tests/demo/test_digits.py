@@ -1,4 +1,4 @@
-"""The demo plays the user's script: without its two planted faults it is healthy."""
+"""The demo stands in for the user's script: without its two planted faults it is healthy."""
 
 from __future__ import annotations
 

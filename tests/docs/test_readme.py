@@ -1,4 +1,4 @@
-"""The README's words are run, and what it shows is what appears."""
+"""The README's commands are run, and they print what it shows."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`clew profile` names what every program planted for it wastes, and where; the repaired program does not."""
+"""`clew profile` names what each planted program wastes, and where; the repaired program wastes nothing."""
 
 from __future__ import annotations
 

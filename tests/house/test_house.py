@@ -1,4 +1,4 @@
-"""The house stays in order, and the script that keeps it so finds what is not."""
+"""The layout of the package is in order, and the script that checks it finds what is not."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_room_that_nobody_can_take_in_is_found(tmp_path, monkeypatch, house):
     made = package(tmp_path, monkeypatch, house, {"room/__init__.py": "", **files})
     assert house.crowded_rooms(made) == []
     (made / "room" / "one_more.py").write_text("")
-    assert house.crowded_rooms(made) == ["src/clew/room holds 23 files; split it, or merge some"]
+    assert house.crowded_rooms(made) == ["src/clew/room contains 23 files; split it, or merge some"]
 
 
 @pytest.fixture

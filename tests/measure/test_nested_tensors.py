@@ -1,4 +1,4 @@
-"""The walker of nested values: what it finds in what, in which order, and what it builds anew."""
+"""Walking nested values: what is found in each, in which order, and what is rebuilt."""
 
 from __future__ import annotations
 

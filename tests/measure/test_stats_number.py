@@ -1,4 +1,4 @@
-"""The number that a loss holds: read by the kernel or by torch, always the same."""
+"""The value of a loss: read by the kernel or by torch, always the same."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""A student learns from a teacher that is the moving average of it, and from labels."""
+"""A student learns from labels and from a teacher that is its own moving average."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that Clew looks at in one loop, each of it several times."""
+"""Everything that Clew observes, in one loop, each several times."""
 
 from __future__ import annotations
 

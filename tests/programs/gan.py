@@ -1,4 +1,4 @@
-"""Two models and two optimizers; the generator's backward piles gradients up on the discriminator.
+"""Two models and two optimizers; the generator's backward accumulates gradients in the discriminator.
 
 They are cleared before the discriminator's own backward, as in the DCGAN tutorial.
 """

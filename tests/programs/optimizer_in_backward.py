@@ -1,4 +1,4 @@
-"""Each parameter is stepped as soon as its gradient is there, by a hook, and the gradient is freed."""
+"""A hook updates each parameter as soon as it has its gradient, and frees the gradient."""
 
 from __future__ import annotations
 

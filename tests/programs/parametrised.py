@@ -1,4 +1,4 @@
-"""Weight norm, spectral norm and a parametrisation of one's own: weights made anew in each forward."""
+"""Weight norm, spectral norm and a custom parametrisation: weights computed again in each forward."""
 
 from __future__ import annotations
 

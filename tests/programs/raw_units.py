@@ -1,4 +1,4 @@
-"""House prices from areas, years and distances as they are; the first layer normalises them."""
+"""House prices from areas, years and distances in raw units; the first layer normalises them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training in a thread that the main program starts and does not wait for itself."""
+"""Training in a thread that the main program starts and does not join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation between epochs, in eval mode and without gradients; the best weights are kept and put back."""
+"""Validation between epochs, in eval mode and without gradients; the best weights are kept and restored."""
 
 from __future__ import annotations
 

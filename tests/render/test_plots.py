@@ -67,7 +67,7 @@ def test_huge_spans_do_not_overflow() -> None:
     assert plot_svg(line).count("polyline") == 1
 
 
-def test_a_loss_that_takes_off_at_the_end_of_a_range_test_does_not_flatten_the_rest() -> None:
+def test_a_loss_that_explodes_at_the_end_of_a_range_test_does_not_flatten_the_rest() -> None:
     y = (*(2.3 - 0.1 * n for n in range(18)), 1e6)
     line = PlotLine("t", tuple(10.0 ** (n / 3 - 6) for n in range(19)), y, log_x=True)
     assert axes(line)[1].high < 10

@@ -1,4 +1,4 @@
-"""What is said may get lost; it leaves nothing behind that could do harm."""
+"""Messages may get lost, but leave nothing behind that could do harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a run that goes on: fed by the log's thread, asked for by the training's."""
+"""What is known of a run in progress: written by the log's thread, read by the training's."""
 
 from __future__ import annotations
 

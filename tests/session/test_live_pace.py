@@ -1,4 +1,4 @@
-"""When a run that is going on is looked at."""
+"""When a run in progress is checked."""
 
 import itertools
 

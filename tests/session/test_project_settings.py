@@ -50,7 +50,7 @@ def test_no_file_means_no_rules(tmp_path: Path) -> None:
         ("[tool.clew.thresholds]\ndead-units = 0.7", "dead-units must be a table of thresholds, not 0.7"),
     ],
 )
-def test_what_can_not_be_used_is_said_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+def test_what_can_not_be_used_is_reported_in_one_line(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(BadSettings, match=said) as told:
         project_settings(write(tmp_path, text))
     assert "\n" not in str(told.value)
@@ -90,7 +90,9 @@ def test_thresholds_are_tables_by_check(text: str, tmp_path: Path) -> None:
         ("dead-units.window = 2026-01-01", "must be a whole number, not datetime.date(2026, 1, 1)"),
     ],
 )
-def test_a_threshold_that_can_not_be_used_is_said_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+def test_a_threshold_that_can_not_be_used_is_reported_in_one_line(
+    text: str, said: str, tmp_path: Path
+) -> None:
     write(tmp_path, f"[tool.clew.thresholds]\n{text}\ndead-units.batch = 4")
     thresholds = project_settings(tmp_path).thresholds
     (line,) = threshold_problems(thresholds)

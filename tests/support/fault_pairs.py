@@ -1,4 +1,4 @@
-"""Programs with a fault planted in them, of a folder of `faults/`."""
+"""Programs with a planted fault, from a folder of `faults/`."""
 
 from __future__ import annotations
 

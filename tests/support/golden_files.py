@@ -1,4 +1,4 @@
-"""Compares a drawing with the file that is named after its test. CLEW_UPDATE_GOLDENS=1 writes it anew."""
+"""Compares output with the file that is named after its test. CLEW_UPDATE_GOLDENS=1 rewrites the file."""
 
 from __future__ import annotations
 

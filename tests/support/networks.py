@@ -1,4 +1,4 @@
-"""Ordinary architectures, small. Counts in the tests are worked out by hand, not by what is tested."""
+"""Small ordinary architectures. Counts in the tests are worked out by hand, not by the tested code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics as one would write them down: numpy, float64, no cleverness."""
+"""The statistics computed the obvious way: numpy, float64, nothing clever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Architectures as papers have them, small: nothing is wrong with any of them."""
+"""Small versions of published architectures: nothing is wrong with any of them."""
 
 from __future__ import annotations
 

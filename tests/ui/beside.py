@@ -1,4 +1,4 @@
-"""Files that lie beside the log of a run: a profile and samples, in the formats of docs/api.md."""
+"""Files beside the log of a run: a profile and samples, in the formats of docs/api.md."""
 
 from __future__ import annotations
 

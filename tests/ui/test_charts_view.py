@@ -42,7 +42,7 @@ def test_loss_comes_first_then_metric_rate_gradient_time_and_memory(charts):
         "accuracy",
         "Learning rate",
         "Gradient norm",
-        "Time of a step",
+        "Step time",
         "Memory",
     ]
 

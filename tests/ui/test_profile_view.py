@@ -112,7 +112,7 @@ def test_operations_outside_the_model_have_no_link_into_its_graph(profile):
     expect(rows.nth(1).get_by_role("link")).to_have_count(0)
 
 
-def test_memory_is_told_by_kind_and_by_process_and_what_grows_is_named(profile):
+def test_memory_is_listed_by_kind_and_by_process_and_what_grows_is_named(profile):
     expect(profile.locator("#memory .bars")).to_contain_text("activations3 MiB, 75%")
     expect(profile.get_by_label("tensor memory over one step")).to_be_visible()
     expect(profile.locator(".notice.growth")).to_contain_text("list `losses` in train.py:33")

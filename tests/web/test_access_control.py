@@ -1,4 +1,4 @@
-"""Who is let in, and what is never served."""
+"""Which requests are accepted, and what is never served."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stranger(recorded):
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_nothing_is_told_without_the_token(stranger, recorded, address):
+def test_requests_without_the_token_are_refused(stranger, recorded, address):
     answer = stranger.get(address)
     assert answer.status_code == 401
     assert recorded[1] not in answer.text

@@ -1,4 +1,4 @@
-"""Runs that hold what nobody expects: every answer still comes, and nothing is made up."""
+"""Runs with unexpected content: every request is still answered, and nothing is invented."""
 
 from __future__ import annotations
 

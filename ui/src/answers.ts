@@ -35,8 +35,8 @@ export interface EvidenceJson {
   site: SiteJson | null;
   steps: number[];
   values: (number | string)[];
-  x?: number[]; // where the values are not by step
-  x_label?: string; // learning rate
+  x?: number[]; // position of each value, if not by step
+  x_label?: string; // such as learning rate
 }
 
 /** A sample of the user's data. */
@@ -252,7 +252,7 @@ export interface ModelRow {
   file: string | null;
   line: number | null;
   parameters: number;
-  modules: number; // how many
+  modules: number; // number of modules
 }
 
 /** Which views have something to draw. */
@@ -278,7 +278,7 @@ export interface RunDetail {
   verdict_error: string | null;
   verdict_steps: number | null; // number of steps that the verdict covers
   links: FindingLinks[];
-  pages: Record<string, CheckPage>; // of the checks found, by name
+  pages: Record<string, CheckPage>; // of the checks with findings, by name
   events: EventRow[];
   axes: AxesOffered;
   models: ModelRow[];
@@ -291,7 +291,7 @@ export interface RunDetail {
 /** The chart at the top of the charts page that shows a series. */
 export interface SignalChart {
   title: string;
-  together: boolean; // with all others of this title, rather than alone
+  together: boolean; // in one chart with all series of this title
   large: boolean;
   robust: boolean; // the axis leaves out a few outliers
   line: string; // label of the series in the chart
@@ -366,7 +366,7 @@ export interface DrawnSeries {
   max?: (number | null)[];
   count?: number[];
   bad?: number[]; // non-finite values; absent where all are zero
-  x: (number | null)[]; // where each bucket begins, on the axis asked for
+  x: (number | null)[]; // where each bucket begins, on the requested axis
   steps: number[];
 }
 

@@ -74,7 +74,7 @@ async function reason(answer: Response): Promise<string> {
   return `the server answered ${answer.status} ${answer.statusText}`.trim();
 }
 
-/** What a view shows: data as soon as there is any, also while newer is on its way. */
+/** What a view shows: data as soon as there is any, even while newer data is loading. */
 export interface Loaded<T> {
   data: T | undefined;
   error: ApiError | undefined;
@@ -96,7 +96,7 @@ export function useApi<T>(path: string | null, query: Query = {}, version: numbe
   const latest = useRef(query);
   latest.current = query;
   const flight = useRef<{ of: string | null; stop: AbortController; stale: boolean } | null>(null);
-  // Before the page is painted: the answer is on its way meanwhile.
+  // Before the page is painted: so the request is already under way.
   useLayoutEffect(() => {
     const old = flight.current;
     // A live run may change faster than a slow connection answers: wait for the answer, then request once more.

@@ -69,7 +69,7 @@ export function seriesOf(all: SeriesAnswer | undefined, query: Query): SeriesAns
   return { x: axis, from, to, series };
 }
 
-/** The part between two places of the axis, with one bucket more at either end: a line goes on beyond the edge. */
+/** The part between two places of the axis, with one bucket more at either end: lines continue beyond the edge. */
 function cutOut(series: StoredSeries, axis: Axis, from: number | null, to: number | null): SeriesPart {
   const x = (axis === "step" ? series.steps : axis === "wall" ? series.wall : series.epoch) ?? series.steps;
   const after = from === null ? 0 : x.findIndex((value) => value !== null && value >= from);

@@ -60,7 +60,7 @@ class ProfileBlock:
         if enabled():
             try:
                 self._begin()
-            except Exception as error:  # noqa: BLE001 - the block must run whatever fails in Clew
+            except Exception as error:  # noqa: BLE001 - the block must run even if Clew fails
                 self._give_up(error)
         return self
 

@@ -42,7 +42,7 @@ class Check(ABC):
     scope: ClassVar[str] = "run"  # what it judges at a time; or `phase`, `training`: see `trainings`
     # Why an error that was reported early is withdrawn when later steps contradict it; "": it never is.
     withdrawal: ClassVar[str] = ""
-    on_one_forward: ClassVar[bool] = False  # `clew show` asks it too: one traced forward shows the fault
+    on_one_forward: ClassVar[bool] = False  # `clew show` runs it too: one traced forward shows the fault
     symptom: ClassVar[bool] = False  # describes what happens, not why: listed after any cause that was found
 
     # What causes what, as names of checks or of groups (`checks.causes`). Either side may declare it:

@@ -121,7 +121,7 @@ def _add_recorded(answers: _Answers, known: set[str]) -> None:
 def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
     """Add errors that were reported during the run and that its checks no longer find.
 
-    Whoever read such an error must find it in the verdict, or the reason why it is not there.
+    A user who has read such an error must find it in the verdict, or the reason why it was withdrawn.
     """
     by_name = {check.name: check for check in asked}
     for fact in answers.run.known(AnnouncedFact):

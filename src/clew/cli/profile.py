@@ -178,7 +178,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time limit for --try; --batch-sizes gets the same again.",
+    help="Time limit for --try and, separately, for --batch-sizes.",
 )
 @click.option(
     "--out",

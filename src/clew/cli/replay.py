@@ -26,7 +26,7 @@ _WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # proble
     "models",
     multiple=True,
     metavar="[NAME=]FILE.py:MAKE()",
-    help="Create the model this way instead of from the saved one.",
+    help="Create the model with this call instead of from the saved step.",
 )
 @json_flag
 @folder_option

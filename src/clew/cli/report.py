@@ -45,7 +45,7 @@ def size(ctx: click.Context, param: click.Parameter, text: str) -> int:
     default="10MB",
     show_default=True,
     metavar="SIZE",
-    help="Largest size of the file; the resolution is reduced to fit.",
+    help="Maximum size of the file; the resolution is reduced to fit.",
 )
 @click.option("--open", "show", is_flag=True, help="Open the report in a browser.")
 @folder_option

@@ -120,7 +120,7 @@ def _start(options: RunOptions) -> Session | None:
         from clew.session.session import start_run
 
         return start_run(options)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with Clew, the training goes ahead
+    except Exception as error:  # noqa: BLE001 - the training must run even if Clew fails
         say(f"clew: recording could not start; the script runs without it ({in_short(error)})")
         return None
 

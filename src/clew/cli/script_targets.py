@@ -54,7 +54,7 @@ def must_be_found(module: str) -> None:
         raise Refusal(f"{module} is a script, not a module: omit -m")
     if missing.endswith(".__main__"):
         raise Refusal(f"no module {missing}: {module} is a package that can't be run by itself")
-    raise Refusal(f"no module {missing} found from {os.getcwd()}")
+    raise Refusal(f"no module named {missing}; searched from {os.getcwd()}")
 
 
 @contextlib.contextmanager

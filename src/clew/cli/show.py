@@ -198,7 +198,7 @@ def _write_graph(
     except GraphFormatError as error:
         raise Refusal(str(error)) from error
     except BundleNotBuilt as error:
-        raise Refusal(f"{path} is not written: {error}") from error
+        raise Refusal(f"{path} was not written: {error}") from error
     except OSError as error:
         raise Refusal(f"{path} could not be written: {error.strerror or error}") from error
     click.echo(f"{len(drawn.nodes):,} nodes written to {path}", err=True)

@@ -74,7 +74,7 @@ def command(
         sock = bind(host, port)
     except (OSError, UnicodeError) as error:
         raise Refusal(
-            f"can't listen at {host}:{port or ''}: {getattr(error, 'strerror', None) or error}"
+            f"can't listen on {host}:{port or ''}: {getattr(error, 'strerror', None) or error}"
         ) from error
     number = int(sock.getsockname()[1])
     link = address(host, number, root_path, token)

@@ -75,7 +75,7 @@ LOSS_CHART = Chart("Loss", large=True, by_place=True, compared=0)
 METRIC_CHART = Chart("", together=False, compared=1)
 RATE_CHART = Chart("Learning rate", compared=3)
 NORM_CHART = Chart("Gradient norm", together=False, compared=2)
-STEP_CHART = Chart("Time of a step", robust=True)
+STEP_CHART = Chart("Step time", robust=True)
 MEMORY_CHART = Chart("Memory")
 
 # -- every step --
@@ -86,7 +86,7 @@ WALL = Signal(
 STEP_TIME = Signal(
     "step.time",
     TIMES,
-    "Time of a step",
+    "Step time",
     "seconds from the end of the previous step to the end of this one",
     "s",
     EVERY_STEP,
@@ -166,7 +166,7 @@ EVENTS_PATTERN = Signal(
     "events.pattern",
     EVENTS,
     "Order of events",
-    "number of the step's order of events: see the `pattern` fact",
+    "id of the step's order of events: see the `pattern` fact",
     when=EVERY_STEP,
 )
 
@@ -177,8 +177,8 @@ LOSS = Signal(
     LOSSES,
     "Loss",
     "value of the tensor that `backward()` was called on; in evaluation the mean of a loss call over the "
-    "section (the forwards without gradient between two steps)",
-    when="every backward; every evaluation section",
+    "section (the forward passes without gradients between two steps)",
+    when="every `backward()` call; every evaluation section",
     site="the `backward()` call, op `backward`, phase train; the loss call, phase eval",
     chart=LOSS_CHART,
     line="training",
@@ -202,8 +202,8 @@ GRAD_STALE = Signal(
 GRAD_BACKWARDS = Signal(
     "grad.backwards",
     GRAD,
-    "Backwards per step",
-    "backwards since this optimizer's last step",
+    "Backward passes per step",
+    "backward passes since this optimizer's last step",
     "count",
     site=STEP_CALL,
 )
@@ -211,8 +211,8 @@ GRAD_LOST = Signal(
     "grad.lost",
     GRAD,
     "Lost gradients",
-    "backwards since this optimizer's last step whose gradients were cleared before any optimizer used "
-    "them (0 if the weights moved in between, or the gradients used were set by hand)",
+    "backward passes since this optimizer's last step whose gradients were cleared before any optimizer "
+    "used them (0 if the weights changed in between, or if the gradients used were set by hand)",
     "count",
     site=STEP_CALL,
 )
@@ -273,7 +273,7 @@ MODE_TRAINING = Signal(
     MODES,
     "Training mode",
     "1 if `root.training`, else 0",
-    when="sampled training forwards, one in ten of the others, and all in evaluation mode",
+    when="sampled forward passes in training, one in ten of the others, and all in evaluation mode",
     site="root",
 )
 EVALUATION_SITE = "root, and the line of its first forward, phase eval"
@@ -281,15 +281,15 @@ MODE_EVALUATION = Signal(
     "mode.evaluation",
     MODES,
     "Training mode in evaluation",
-    "1 if all forwards without gradient ran in training mode",
+    "1 if all forward passes without gradients ran in training mode",
     when=EVALUATION,
     site=EVALUATION_SITE,
 )
 EVALUATION_FORWARDS = Signal(
     "evaluation.forwards",
     EVALUATIONS,
-    "Forwards in evaluation",
-    "how many forwards without gradient there were",
+    "Forward passes in evaluation",
+    "number of forward passes without gradients",
     "count",
     EVALUATION,
     EVALUATION_SITE,
@@ -298,7 +298,7 @@ EVALUATION_BATCHES = Signal(
     "evaluation.batches",
     EVALUATIONS,
     "Batches in evaluation",
-    "how many of the forwards got consecutive batches of a loader",
+    "how many of these forward passes got consecutive batches of a loader",
     "count",
     EVALUATION,
     EVALUATION_SITE,
@@ -391,7 +391,7 @@ UPDATE_RATIO = Signal(
 # -- inputs of the model --
 
 INPUT = TensorSignals("input", INPUTS, "Input", "the model's floating-point inputs", "root, op `input[0]` …")
-FEATURE_SPREAD = "largest divided by median standard deviation of the features of a 2-d input; 1 if unknown"
+FEATURE_SPREAD = "standard deviations of the features of a 2-D input: largest divided by median; 1 if unknown"
 INPUT_FEATURE_SPREAD = Signal(
     "input.feature_spread", INPUTS, "Spread of the input's features", FEATURE_SPREAD, site=INPUT.site
 )
@@ -444,7 +444,12 @@ SAMPLE_CONSTANT_FEATURES = Signal(
     site=FIRST_INPUT_SITE,
 )
 SAMPLE_FEATURES = Signal(
-    "sample.features", SAMPLES, "Values in a sample", "values in a sample", "count", site=FIRST_INPUT_SITE
+    "sample.features",
+    SAMPLES,
+    "Values per sample",
+    "number of values in a sample",
+    "count",
+    site=FIRST_INPUT_SITE,
 )
 SAMPLE_SEEN = Signal(
     "sample.seen",
@@ -489,8 +494,8 @@ PRETRAINED_SCALE = Signal(
     site=PRETRAINED_SITE,
 )
 EVAL_WHEN = (
-    "first batches of evaluation sections: the first three sections up to 64 batches, later ones 8, from the "
-    "16th on only those with a number that is a power of two"
+    "first batches of evaluation sections: up to 64 in each of the first three, up to 8 in later ones; from "
+    "the 16th section on, only in those whose number is a power of two"
 )
 EVAL_INPUT = TensorSignals(
     "eval_input",
@@ -664,8 +669,8 @@ LOSS_INPUT_ENDS = Signal(
 LOSS_CALL_VALUE = Signal(
     "loss_call.value",
     LOSS_CALLS,
-    "Loss of an element",
-    "the call's own result for one element (one label) for any reduction; NaN if unknown",
+    "Loss per element",
+    "the call's own result per element (per label), for any reduction; NaN if unknown",
     site=LOSS_CALL,
 )
 LOSS_CALL_CHANCE = Signal(

@@ -107,7 +107,7 @@ class BatchSizes:
     """Throughput and memory by batch size."""
 
     rows: tuple[SizeRow, ...] = ()  # by size
-    knee: int | None = None  # the smallest size from which more samples gain next to nothing
+    knee: int | None = None  # the smallest size beyond which larger ones gain almost nothing
     why: str = ""  # reason for the knee, or for there being none
     current: int = 0  # the program's own size
     reason: str = ""  # why nothing could be measured
@@ -118,7 +118,7 @@ class BatchSizes:
 
     @property
     def gain(self) -> float | None:
-        """Gain of the knee over the program's own size, in samples per second: 0.5 is half as many again."""
+        """Gain of the knee over the program's own size, in samples per second: 0.5 means 50% more."""
         mine, best = self.row(self.current), self.row(self.knee or 0)
         if mine is None or best is None or not mine.measured or not best.measured:
             return None

@@ -34,7 +34,7 @@ class RunSummary:
     ranks: int = 1
     damage: tuple[str, ...] = ()  # what could not be read
     incidents: tuple[str, ...] = ()  # what failed inside Clew while recording
-    idle: str | None = None  # why there is nothing to judge, if there isn't
+    idle: str | None = None  # why there is nothing to judge; None if there is
     args: tuple[str, ...] = ()  # the script's arguments
 
     @property

@@ -90,7 +90,7 @@ def _thresholds(path: Path, table: dict[str, Any]) -> Iterator[ThresholdSetting]
 
 
 def threshold_problems(thresholds: Iterable[ThresholdSetting], *, unknown: bool = True) -> list[str]:
-    """A line for each value that can't be used; without `unknown` not for checks that nobody has (yet)."""
+    """A line for each value that can't be used; those of unknown checks only with `unknown`."""
     problems: list[str] = []
     for setting in thresholds:
         from clew.checks.catalog import UnknownCheck, find  # imports every check: only if it must

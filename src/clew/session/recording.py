@@ -73,7 +73,7 @@ class Recording:
             IgnoreFact(rule.check, rule.where, rule.why).write(self.writer, 0)
         for setting in self.settings.thresholds:
             ThresholdsFact(**setting.to_json()).write(self.writer, 0)
-        if self.rank == 0:  # a check that nobody has yet may come with the script
+        if self.rank == 0:  # the script may register an unknown check later
             self.guarded("settings", lambda: say_unused(self.settings.thresholds, unknown=False))
 
     def _write_git_state(self) -> None:

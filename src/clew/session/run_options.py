@@ -40,7 +40,7 @@ class ProfileOptions:
     cprofile: bool = False  # and every call of the steps in a window, as .prof
     attempts: bool = False  # `--try`: faster settings are tried on a snapshot
     batch_sizes: tuple[int, ...] = ()  # to be measured on a snapshot
-    try_limit: float = 60.0  # seconds for what is tried, and as many again for the batch sizes
+    try_limit: float = 60.0  # seconds for the changes that are tried, and the same for the batch sizes
     out: Path | None = None  # folder for the exported files; None: only the run's own
     formats: tuple[str, ...] = ()  # "csv", "chrome", "pstats", "speedscope", "html"
 
@@ -60,11 +60,11 @@ class RunOptions:
     stop_on: str | None = None  # "error" or "warning": end the run at such a finding
     fail_on: str | None = None  # the same words: exit code FAILED_ON if the verdict has one
     ignore: tuple[str, ...] = ()  # checks to leave out: names, or `name@where`
-    steps: int | None = None  # end the run after so many
-    trace_numerics: str | None = None  # "layer" or "op": check all that runs in these steps
+    steps: int | None = None  # end the run after this many
+    trace_numerics: str | None = None  # "layer" or "op": check everything that runs in these steps
     from_step: int = 0
     to_step: int | None = None  # the last one; None: to the end
-    print_shapes: bool = False  # what goes into every layer and comes out, on stderr
+    print_shapes: bool = False  # the input and output shapes of every layer, on stderr
     graph: bool = False  # the models' graphs go into the run's folder
     prove: bool = False  # at the end, try the fixes of what was found on a snapshot
     track: tuple[str, ...] = ()  # trackers of installed packages, by name

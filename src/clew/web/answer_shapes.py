@@ -75,8 +75,8 @@ class _EvidenceBase(TypedDict):
 class EvidenceJson(_EvidenceBase, total=False):
     """One observation, with the numbers behind it where there is a series."""
 
-    x: Annotated[list[float], "where the values are not by step"]
-    x_label: Annotated[str, "learning rate"]
+    x: Annotated[list[float], "position of each value, if not by step"]
+    x_label: Annotated[str, "such as learning rate"]
 
 
 class ExhibitJson(TypedDict):
@@ -317,7 +317,7 @@ ModelRow = TypedDict(
         "file": str | None,
         "line": int | None,
         "parameters": int,
-        "modules": Annotated[int, "how many"],
+        "modules": Annotated[int, "number of modules"],
     },
 )
 
@@ -347,7 +347,7 @@ class RunDetail(TypedDict):
     verdict_error: str | None
     verdict_steps: Annotated[int | None, "number of steps that the verdict covers"]
     links: list[FindingLinks]
-    pages: Annotated[dict[str, CheckPage], "of the checks found, by name"]
+    pages: Annotated[dict[str, CheckPage], "of the checks with findings, by name"]
     events: list[EventRow]
     axes: AxesOffered
     models: list[ModelRow]
@@ -364,7 +364,7 @@ class SignalChart(TypedDict):
     """The chart at the top of the charts page that shows a series."""
 
     title: str
-    together: Annotated[bool, "with all others of this title, rather than alone"]
+    together: Annotated[bool, "in one chart with all series of this title"]
     large: bool
     robust: Annotated[bool, "the axis leaves out a few outliers"]
     line: Annotated[str, "label of the series in the chart"]
@@ -435,7 +435,7 @@ class SeriesValues(_SeriesValues, total=False):
 class DrawnSeries(NamedSeries, SeriesValues):
     """One series at one zoom."""
 
-    x: Annotated[Numbers, "where each bucket begins, on the axis asked for"]
+    x: Annotated[Numbers, "where each bucket begins, on the requested axis"]
     steps: list[int]
 
 

@@ -22,7 +22,7 @@ def test_more_than_half_of_the_units_silent_is_found() -> None:
     assert "51% of the units" in found.message
 
 
-def test_half_of_them_is_not() -> None:
+def test_half_of_the_units_silent_is_not_found() -> None:
     assert not findings(CHECK, layer(*[0.5] * 20))
 
 

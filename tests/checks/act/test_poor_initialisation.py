@@ -38,7 +38,7 @@ def test_units_that_stay_alike_are_an_error() -> None:
     assert (found.severity, found.site.module) == (Severity.ERROR, "a")
 
 
-def test_those_that_are_not_trained_or_have_parted_are_not() -> None:
+def test_units_that_are_not_trained_or_have_become_different_are_not_found() -> None:
     assert not findings(CHECK, alike(optimizer=None))
     assert not findings(CHECK, alike(requires_grad=False))
     parted = alike().parameters(parameter("a", alike=False))
@@ -59,12 +59,12 @@ def test_large_weights_whose_signals_grow_are_found() -> None:
     assert "too large" in found.message
 
 
-def test_large_weights_alone_or_wide_signals_alone_are_not() -> None:
+def test_large_weights_alone_or_wide_signals_alone_are_not_found() -> None:
     assert not findings(CHECK, run(4.1, stds=(3.0, 10.0, 30.0))), "the output may be wide"
     assert not findings(CHECK, run(3.99, stds=(3.0, 11.0, 30.0)))
 
 
-def test_small_weights_need_a_loss_that_stands_still() -> None:
+def test_small_weights_need_a_loss_that_does_not_move() -> None:
     small = (0.1, 0.009, 0.001)
     assert findings(CHECK, run(0.09, stds=small))
     assert not findings(CHECK, run(0.09, stds=small, losses=[1.0] * 40 + [0.9] * 20))

@@ -26,7 +26,7 @@ def test_a_layer_that_starts_saturated_is_found() -> None:
     assert "61% of the outputs" in found.message
 
 
-def test_at_the_limit_it_is_not() -> None:
+def test_at_the_limit_nothing_is_found() -> None:
     assert not findings(CHECK, run([0.6] * 20))
 
 
@@ -41,7 +41,7 @@ def test_where_training_goes_well_in_spite_of_it_it_is_advice() -> None:
     assert [f.severity for f in findings(CHECK, run([0.9] * 20, end=0.49))] == [Severity.ADVICE]
 
 
-def test_saturation_that_comes_later_counts_only_where_the_loss_stands() -> None:
+def test_saturation_that_comes_later_counts_only_where_the_loss_does_not_move() -> None:
     later = [0.1] * 20 + [0.9] * 20
     assert findings(CHECK, run(later, end=0.9))
     assert not findings(CHECK, run(later, end=0.89))

@@ -1,4 +1,4 @@
-"""Advice that is drawn from a whole run."""
+"""Advice based on a whole run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_loss_that_is_next_to_nothing_has_fallen_far_enough() -> None:
     assert not findings(IMPROVING, ended(0.019))
 
 
-def test_a_run_that_goes_on_or_was_broken_off_gets_none() -> None:
+def test_a_run_that_is_still_running_or_was_interrupted_gets_no_advice() -> None:
     going = ended(0.8)
     going.end = None
     assert not findings(IMPROVING, going)

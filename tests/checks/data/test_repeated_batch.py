@@ -26,7 +26,7 @@ def test_one_other_batch_is_enough_for_health() -> None:
     assert not findings(CHECK, run([8.0] + [7.0] * 10))
 
 
-def test_a_batch_fetched_once_and_learned_by_heart_is_advice() -> None:
+def test_a_batch_fetched_once_and_memorised_is_advice() -> None:
     (found,) = findings(CHECK, run([7.0] * 10, pattern="zfbs"))
     assert found.severity == Severity.ADVICE
 

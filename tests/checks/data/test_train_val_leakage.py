@@ -39,7 +39,7 @@ def test_a_score_on_the_training_data_itself_is_no_leak() -> None:
     assert not findings(CHECK, run(80, names=("train_loader",)))
 
 
-def test_validation_data_that_is_the_training_data_is_one() -> None:
+def test_validation_data_that_is_the_training_data_is_a_leak() -> None:
     (found,) = findings(CHECK, run(160, names=("loader", "val_loader")))
     assert "(val_loader) were used in training: it is the training data" in found.message
 

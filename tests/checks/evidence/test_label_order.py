@@ -30,7 +30,7 @@ def run(
 def test_sorted_labels_are_a_warning_at_the_loaders_loop() -> None:
     (found,) = findings(UNSHUFFLED, run(SORTED, **IN_ORDER))
     assert (found.severity, found.site.file, found.site.line) == (Severity.WARNING, *LOOP)
-    assert "0% of the neighbours in a batch differ in class, 67% would by chance" in found.message
+    assert "0% of neighbouring samples differ in class, 67% would in random order" in found.message
     assert found.fix == "DataLoader(dataset, batch_size=32, shuffle=True)"
     assert not findings(SINGLE, run(SORTED, **IN_ORDER))
 

@@ -63,13 +63,13 @@ def test_a_loader_that_limits_is_named_with_its_slowest_stage() -> None:
     assert found.severity is Severity.WARNING
     assert (
         found.message
-        == "training waits for data in 90% of the time; RandomRotation takes 80% of a sample's time"
+        == "training waits for data 90% of the time; RandomRotation takes 80% of a sample's time"
     )
     assert (found.site.file, found.site.line) == ("photos.py", 40)
     assert "RandomRotation" in found.fix
 
 
-def test_a_loader_without_workers_is_told_of_them() -> None:
+def test_a_loader_without_workers_is_advised_to_use_them() -> None:
     [found] = judged(SlowLoader(), made(speeds=replace(SPEEDS, workers=0)))
     assert "num_workers" in found.fix
     assert (found.site.file, found.site.line) == ("train.py", 12)

@@ -27,7 +27,7 @@ def test_a_network_that_gets_less_than_halfway_is_an_error_with_every_attempt() 
     (found,) = findings(CannotOverfitBatch(), run)
     assert found.severity is Severity.ERROR
     assert found.message == (
-        "the network can't memorise 8 samples: the loss goes from 2.5 to 1.2 at best, where 0 is possible; "
+        "the network can't memorise 8 samples: the loss goes from 2.5 to 1.2 at best; 0 is possible, and "
         "a constant prediction gives 2.3"
     )
     assert [e.text for e in found.evidence] == [
@@ -52,5 +52,5 @@ def test_a_loss_of_unknown_floor_must_only_fall_beyond_its_spread(
     assert len(findings(CannotOverfitBatch(), run)) == count
 
 
-def test_a_loss_that_never_was_finite_says_nothing() -> None:
+def test_a_loss_that_was_never_finite_says_nothing() -> None:
     assert not findings(CannotOverfitBatch(), made({"remaining": 1.0}, start="nan"))

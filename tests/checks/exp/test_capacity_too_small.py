@@ -23,7 +23,7 @@ def test_a_network_that_levels_off_where_a_wider_copy_learns_is_a_warning() -> N
     (found,) = findings(CapacityTooSmall(), made(0.51, 0.2))
     assert found.severity is Severity.WARNING
     assert found.message == (
-        "the network is too narrow to learn 32 samples: its loss levels off at 1.1, and with layers 4 times "
+        "the network is too narrow to learn 32 samples: its loss levels off at 1.1, but with layers 4 times "
         "as wide at 0.2"
     )
     assert found.fix == "widen the hidden layers; the narrowest has 1 unit"

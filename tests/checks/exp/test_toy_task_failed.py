@@ -28,7 +28,7 @@ def test_the_first_task_that_is_not_learned_is_reported(name: str, severity: Sev
     (found,) = findings(ToyTaskFailed(), run)
     assert found.severity is severity
     assert found.message == (
-        "the network can't learn to give the same answer: the loss goes from 2.3 to 2.2 at best, where 0 is "
+        "the network can't learn to give the same answer: the loss goes from 2.3 to 2.2 at best; 0 is "
         "possible"
     )
     assert [e.text for e in found.evidence] == [

@@ -31,7 +31,7 @@ def test_a_gradient_that_shrinks_more_than_a_hundredfold_is_found_at_the_first_l
     assert "shrinks 101-fold on its way back through 4 layers: l0.weight" in found.message
 
 
-def test_a_hundredfold_is_not() -> None:
+def test_growth_of_just_a_hundredfold_is_not_found() -> None:
     assert not findings(CHECK, network(0.0101, 0.1, 1.0, 1.0))
 
 

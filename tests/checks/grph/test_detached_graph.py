@@ -20,7 +20,7 @@ def network(*without_gradient: str, loaded: bool = False, **graph: Any) -> FakeR
 def test_a_layer_that_runs_without_ever_a_gradient_is_found_where_it_was_cut_off() -> None:
     (found,) = findings(CHECK, network("a", cut=["a.weight"], cuts=[CUT]))
     assert (found.severity, found.site.module, found.site.line) == (Severity.WARNING, "a", 21)
-    assert "a runs in the forward pass and gets no gradient: detach() cuts the graph" in found.message
+    assert "a runs in the forward pass but gets no gradient: detach() cuts the graph" in found.message
 
 
 def test_logging_a_number_is_suspected_last() -> None:

@@ -23,7 +23,7 @@ def loaded(keys: int, missing: list[str], unexpected: list[str], **more: Any) ->
 
 
 @pytest.mark.parametrize("how", ["assigned", "replaced", "copied"])
-def test_weights_that_parted_are_a_warning(how: str) -> None:
+def test_weights_that_are_no_longer_tied_are_a_warning(how: str) -> None:
     (found,) = findings(CHECK, untied(how))
     assert (found.severity, found.site.module, found.site.param) == (Severity.WARNING, "out", "weight")
     assert found.fix.startswith("model.out.weight = model.embed.weight")

@@ -28,7 +28,7 @@ def test_the_layer_that_made_it_is_named() -> None:
     run.signal("activation.mean", [0.0], Site("fc", phase="train", root="model"))
     run.signal("activation.mean", [0.0], Site("prob", "sigmoid", phase="train", root="model"))
     (found,) = findings(CHECK, run)
-    assert found.fix == "remove prob (Sigmoid): return the raw score"
+    assert found.fix == "remove layer prob (Sigmoid): return the raw score"
 
 
 def test_logits_that_happen_to_lie_between_zero_and_one_are_left_alone() -> None:

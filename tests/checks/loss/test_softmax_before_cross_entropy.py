@@ -54,5 +54,5 @@ def test_another_loss_call_is_not_blamed() -> None:
 def test_the_softmax_layer_is_named_where_there_is_one() -> None:
     run = classifier(1.0, 1.0, 1.0).model(("fc", "Linear"), ("prob", "Softmax"))
     (found,) = findings(CHECK, run)
-    assert found.fix == "remove prob (Softmax): return the logits"
+    assert found.fix == "remove layer prob (Softmax): return the logits"
     assert found.evidence[1].site == Site(module="prob", root="model", file="net.py", line=11)

@@ -61,7 +61,7 @@ def test_without_a_metric_there_is_no_verdict() -> None:
 
 def test_a_share_that_creeps_past_one_without_falling_is_a_sum() -> None:
     (found,) = findings(CHECK, logged("accuracy", [0.03 * n for n in range(40)]))
-    assert "it only accumulates" in found.message
+    assert "it only grows" in found.message
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,11 @@ def test_steady_growth_that_will_reach_the_limit_is_found_before_it_does() -> No
     assert "and growing" in found.message
 
 
-def test_growth_that_has_come_to_rest_is_not() -> None:
+def test_growth_that_has_stopped_is_not_found() -> None:
     assert not findings(CHECK, layer([10 - 0.35 * step for step in range(20)] + [3.3] * 20))
 
 
-def test_growth_that_leaves_more_than_four_bits_is_not() -> None:
+def test_growth_that_leaves_more_than_four_bits_is_not_found() -> None:
     assert not findings(CHECK, layer([12 - 0.2 * step for step in range(36)]))
 
 

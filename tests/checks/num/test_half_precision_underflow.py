@@ -34,7 +34,7 @@ def test_many_zeros_beside_gradients_at_the_edge_are_found() -> None:
     assert [e.signal for e in found.evidence] == ["gradient.zeros", "gradient.headroom"]
 
 
-def test_fewer_zeros_are_not() -> None:
+def test_fewer_zeros_are_not_found() -> None:
     assert not findings(CHECK, gradient(autocast("fc"), "fc", zeros=0.37, coarse=0.9))
 
 

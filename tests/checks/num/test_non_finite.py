@@ -86,7 +86,7 @@ def test_a_loss_that_is_nan_in_evaluation_alone_is_a_warning_with_its_samples() 
     assert found.message == "the loss of the evaluation at step 7 is NaN, while training is finite"
     told = [e.text for e in found.evidence]
     assert told == [
-        "the first time, predictions of 1 of 100 samples of the batch: 50",
+        "first seen in the predictions of 1 of 100 samples of the batch: 50",
         "1 of 2 evaluations is not finite",
     ]
 

@@ -31,7 +31,7 @@ def course(fall: float, steps: int = 60) -> list[float]:
     return [1.0] * third + [(1 + fall) / 2] * (steps - 2 * third) + [fall] * third
 
 
-def test_tiny_updates_and_a_standing_loss_are_found_at_the_step_call() -> None:
+def test_tiny_updates_and_a_loss_that_does_not_move_are_found_at_the_step_call() -> None:
     (found,) = findings(CHECK, run(course(0.99)))
     assert (found.severity, found.site) == (Severity.WARNING, STEP)
     assert found.fix == "lr=0.001  # instead of 1e-05"

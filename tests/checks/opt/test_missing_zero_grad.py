@@ -50,7 +50,7 @@ def with_zeroing(patterns: list[float], run: FakeRun) -> FakeRun:
     return run.signal("events.pattern", patterns)
 
 
-def test_zeroing_once_per_epoch_is_told_as_such() -> None:
+def test_zeroing_once_per_epoch_is_reported_as_such() -> None:
     run = with_zeroing([1.0, *[0.0] * 19] * 3, stale(0, *[1] * 59))
     (found,) = findings(MissingZeroGrad(), run)
     assert "gradients are cleared only every 20 steps" in found.message

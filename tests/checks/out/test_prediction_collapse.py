@@ -56,4 +56,4 @@ def test_a_window_of_neighbouring_steps_is_too_short() -> None:
 
 
 def test_ninety_nine_steps_give_no_verdict() -> None:
-    assert CHECK.unjudged(classifier(1.0, last=99).view()) == "checked from step 100 on"
+    assert CHECK.unjudged(classifier(1.0, last=99).view()) == "checked only after 100 steps"

@@ -1,4 +1,4 @@
-"""padding-waste on numbers made by hand: what is saved must be worth it."""
+"""padding-waste on hand-made numbers: the saving must be worth it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks of speed say of profiles made by hand: gains, severities, places, and silence below 5%."""
+"""What the checks of speed find in hand-made profiles: gains, severities, places, and nothing below 5%."""
 
 from __future__ import annotations
 

@@ -24,12 +24,12 @@ def net(*pairs: dict[str, Any]) -> FakeRun:
 def test_two_layers_in_a_row_are_found_at_the_first() -> None:
     (found,) = findings(CHECK, net(pair([8, 16, 4])))
     assert (found.severity, found.site.module) == (Severity.WARNING, "a")
-    assert "nothing between a and b" in found.message
+    assert "no activation function between a and b: " in found.message
 
 
-def test_what_stands_between_without_bending_anything_is_named() -> None:
+def test_modules_between_that_are_no_activation_are_named() -> None:
     (found,) = findings(CHECK, net(pair([8, 16, 4], through=["drop", "norm"])))
-    assert "nothing but drop, norm between" in found.message
+    assert "between a and b (only drop, norm)" in found.message
 
 
 def test_a_bottleneck_is_a_factorisation_and_one_unit_more_is_not() -> None:

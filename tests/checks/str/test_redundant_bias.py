@@ -20,5 +20,5 @@ def test_a_bias_that_is_subtracted_again_is_advice() -> None:
     assert "2 in all: a.bias, b.bias" in found.evidence[0].text
 
 
-def test_no_such_bias_is_nothing() -> None:
+def test_without_such_a_bias_nothing_is_reported() -> None:
     assert not findings(CHECK, net())

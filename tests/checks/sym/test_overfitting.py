@@ -29,7 +29,7 @@ def test_an_evaluation_loss_that_rises_by_more_than_a_fifth_is_found() -> None:
     assert "rose from 0.5 (step 39) to 0.61" in found.message
 
 
-def test_one_that_rises_by_a_fifth_is_not() -> None:
+def test_an_evaluation_loss_that_rises_by_just_a_fifth_is_not_found() -> None:
     assert not findings(CHECK, run([0.6, 0.5, 0.5, 0.5, 0.58, 0.6, 0.6, 0.6]))
 
 

@@ -18,18 +18,18 @@ def run(end: float = 0.6, middle: float | None = None, steps: int = 100) -> Fake
     return FakeRun().signal("loss", losses, LOSS)
 
 
-def test_a_loss_that_stands_half_way_is_advice() -> None:
+def test_a_loss_that_stops_halfway_is_advice() -> None:
     (found,) = findings(CHECK, run())
     assert (found.severity, found.site) == (Severity.ADVICE, LOSS)
     assert CHECK.symptom
 
 
-def test_one_that_fell_to_half_or_never_fell_is_not() -> None:
+def test_a_loss_that_fell_to_half_or_never_fell_is_not_found() -> None:
     assert not findings(CHECK, run(end=0.5))
     assert not findings(CHECK, run(end=0.95))
 
 
-def test_one_that_still_falls_is_not() -> None:
+def test_a_loss_that_still_falls_is_not_found() -> None:
     assert findings(CHECK, run(end=0.575, middle=0.6))
     assert not findings(CHECK, run(end=0.56, middle=0.6))
 

@@ -1,4 +1,4 @@
-"""Formats of layers' outputs, against what torch says of the same forward."""
+"""Formats of layers' outputs, against what torch reports for the same forward."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_float32_is_not_worth_a_word_and_others_are_said_once() -> None:
     assert sink.sent == [("precision", 0, {"items": [item]})]
 
 
-def test_a_change_back_to_float32_is_said() -> None:
+def test_a_change_back_to_float32_is_reported() -> None:
     sink = Facts()
     precision = Precision(sink)  # type: ignore[arg-type]
     for step, dtype in enumerate((torch.bfloat16, torch.float32, torch.float32)):

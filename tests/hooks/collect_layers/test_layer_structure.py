@@ -1,4 +1,4 @@
-"""What the graph tells of how layers hang together, against models whose structure is known."""
+"""How layers are connected according to the graph, against models whose structure is known."""
 
 from __future__ import annotations
 

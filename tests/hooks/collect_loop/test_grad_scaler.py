@@ -1,4 +1,4 @@
-"""What a GradScaler skips by design is no alarm; what it skips for ever is. And gradients of odd kinds."""
+"""What a GradScaler skips by design is no alarm; endless skipping is. And gradients of unusual kinds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_twenty_in_a_row_are_too_many_from_whatever_scale(tmp_path):
     assert "skipped 20 updates in a row" in found.message
 
 
-def test_a_short_run_without_any_update_is_told_at_its_end(tmp_path):
+def test_a_short_run_without_any_update_is_reported_at_its_end(tmp_path):
     _, (found,) = recorded(tmp_path, lambda: fit(8, scale=65536.0, bad=range(8)))
     assert "skipped 8 updates in a row" in found.message
     _, found = recorded(tmp_path, lambda: fit(7, scale=65536.0, bad=range(7)))
@@ -103,7 +103,7 @@ def test_a_complex_parameter_is_no_alarm(tmp_path):
     assert all(math.isfinite(v) and v > 0 for v in norms)
 
 
-def test_a_nan_in_a_complex_gradient_is(tmp_path):
+def test_a_nan_in_a_complex_gradient_is_an_alarm(tmp_path):
     _, (found,) = recorded(tmp_path, lambda: filtered(bad_step=7))
     assert found.step == 7
     assert "response" in found.message

@@ -1,4 +1,4 @@
-"""What is measured where a model's output meets the loss, against the naive way of working it out."""
+"""What is measured where a model's output meets the loss, against a naive computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small programs that say what they see, or end in some way: the launcher must not make a difference."""
+"""Small programs that print what they see, or end in some way: the launcher must not change either."""
 
 from __future__ import annotations
 

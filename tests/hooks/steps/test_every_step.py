@@ -95,7 +95,7 @@ def test_all_layers_and_activation_functions_are_there_on_every_step(
     assert series(run[0], "activation.std", module, op)[0] == list(range(STEPS))
 
 
-def test_dead_and_saturated_units_too(run: Any) -> None:
+def test_dead_and_saturated_units_are_there_on_every_step_too(run: Any) -> None:
     steps, values = series(run[0], "activation.dead_fraction", "first", "relu")
     assert steps == list(range(STEPS))
     assert not np.isnan(values).any()
@@ -107,7 +107,7 @@ def test_what_changes_slowly_is_taken_on_some(run: Any, signal: str) -> None:
     assert series(run[0], signal, "last")[0] == full
 
 
-def test_training_is_the_same_bit_by_bit(run: Any, tmp_path: Path) -> None:
+def test_training_is_bit_identical(run: Any, tmp_path: Path) -> None:
     _, _, plain = trained(tmp_path, every_step=False)
     for a, b in zip(run[2].parameters(), plain.parameters(), strict=True):
         assert torch.equal(a, b)

@@ -1,4 +1,4 @@
-"""What is told of a NaN while training goes on waits until the step has been run again."""
+"""A NaN is reported during training only after the step has been replayed."""
 
 import torch
 from torch import nn

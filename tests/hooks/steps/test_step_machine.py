@@ -1,4 +1,4 @@
-"""The recorder is exchanged at the boundary of a step, and nowhere else."""
+"""The recorder is replaced at the boundary of a step, and nowhere else."""
 
 import gc
 import sys

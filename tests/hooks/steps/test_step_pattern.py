@@ -43,7 +43,7 @@ def test_several_critic_steps_belong_to_one_generator_step():
     assert ends([0, 0, 1, 0, 0, 1, 0, 0, 1])[3:] == [False, False, True, False, False, True]
 
 
-def test_an_optimizer_of_a_second_fit_takes_over():
+def test_an_optimizer_of_a_second_training_takes_over():
     assert ends([0, 0, 1, 1, 1]) == [True, True, False, True, True]
     assert ends([0, 1, 0, 1, 2, 2, 2])[4:] == [False, True, True]
 

@@ -1,4 +1,4 @@
-"""What the watcher makes of programs of different kinds, read back from what it recorded."""
+"""How the watcher understands different kinds of programs, read back from what it recorded."""
 
 import gc
 from pathlib import Path
@@ -173,7 +173,7 @@ def test_a_gan_has_two_models_two_optimizers_and_no_stale_gradients(tmp_path):
     assert data.last_step == 3
 
 
-def test_a_second_fit_in_the_same_program_goes_on_counting(tmp_path):
+def test_a_second_training_in_the_same_program_continues_the_step_count(tmp_path):
     def program():
         for _ in range(2):
             model = Net()
@@ -186,7 +186,7 @@ def test_a_second_fit_in_the_same_program_goes_on_counting(tmp_path):
     assert len(facts(data, "optimizer")) == 2
 
 
-def test_a_second_fit_beside_a_first_that_is_kept_leads_from_its_second_step_on(tmp_path):
+def test_a_second_training_beside_a_first_that_is_kept_leads_from_its_second_step(tmp_path):
     kept = []
 
     def program():

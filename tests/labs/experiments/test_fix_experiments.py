@@ -1,4 +1,4 @@
-"""Fixes tried on a snapshot: those of real faults help, those of imagined ones do not."""
+"""Fixes tried on a snapshot: those of real faults help, those of faults that are not there do not."""
 
 from __future__ import annotations
 

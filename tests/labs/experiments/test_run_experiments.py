@@ -1,4 +1,4 @@
-"""Experiments one after the other: their order, their time, and what becomes of failures."""
+"""Experiments in sequence: their order, their time, and how failures are handled."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def remarks(*samples, **settings) -> str:
     )
 
 
-def test_unscaled_values_channels_last_and_casts_are_said():
+def test_unscaled_values_channels_last_and_casts_are_reported():
     picture = torch.arange(255.0).repeat(4)[: 16 * 16 * 3].reshape(16, 16, 3)
     assert "0 to 255" in remarks(picture, picture)
     assert "channels come last" in remarks(picture, picture)

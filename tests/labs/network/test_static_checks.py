@@ -59,13 +59,13 @@ def constant(model: nn.Sequential, value: float, *places: int) -> nn.Module:
     return model
 
 
-def test_two_layers_with_nothing_between_them_are_told() -> None:
+def test_two_layers_without_an_activation_between_them_are_reported() -> None:
     model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.1), nn.Linear(8, 4))
     assert "between 0 and 2" in found(model, (3, 6))["no-nonlinearity"].message
     assert "no-nonlinearity" not in found(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4)), (3, 6))
 
 
-def test_a_bias_before_a_batch_normalisation_is_told_with_the_line_of_its_layer() -> None:
+def test_a_bias_before_a_batch_normalisation_is_reported_with_the_line_of_its_layer() -> None:
     class Normed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -79,7 +79,7 @@ def test_a_bias_before_a_batch_normalisation_is_told_with_the_line_of_its_layer(
     assert text_of(finding) == "self.conv = nn.Conv2d(3, 8, 3)"
 
 
-def test_dropout_before_a_batch_normalisation_is_told_also_as_a_function() -> None:
+def test_dropout_before_a_batch_normalisation_is_reported_also_as_a_function() -> None:
     module = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Dropout(0.5), nn.BatchNorm1d(8))
     function = Net(lambda m, x: m.b(F.dropout(F.relu(m.a(x)), 0.5)), a=nn.Linear(6, 8), b=nn.BatchNorm1d(8))
     for model in (module, function):
@@ -102,7 +102,7 @@ def test_zeros_that_let_nothing_through_are_told_and_zeros_at_the_end_are_not() 
     assert found(around, (3, 6)) == {}
 
 
-def test_units_that_start_as_copies_are_told() -> None:
+def test_units_that_start_as_copies_are_reported() -> None:
     model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
     assert "the same for every unit" in found(constant(model, 0.1, 0), (3, 6))["poor-initialisation"].message
     assert found(constant(nn.Sequential(nn.Conv2d(4, 4, 3, groups=4), nn.ReLU(), nn.Conv2d(4, 2, 1)), 0.1, 0),
@@ -118,7 +118,7 @@ def test_weights_that_make_signals_grow_are_told_from_a_forward_with_values() ->
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-def test_a_layer_and_a_bare_parameter_that_nothing_reads_are_told() -> None:
+def test_a_layer_and_a_bare_parameter_that_nothing_reads_are_reported() -> None:
     finding = found(Forgetful(), (3, 6))["unused-parameter"]
     assert finding.severity is Severity.WARNING
     assert (finding.site.module, text_of(finding)) == ("forgotten", "self.forgotten = nn.Linear(6, 6)")

@@ -1,4 +1,4 @@
-"""When windows come, how long they are, and what becomes of them."""
+"""When windows open, how long they are, and what happens to them."""
 
 from __future__ import annotations
 

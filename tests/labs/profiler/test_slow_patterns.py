@@ -1,4 +1,4 @@
-"""What a program does beside computing, seen in the windows of a profile: where, how often, of what size."""
+"""What a program does besides computing, as a profile's windows show it: where, how often, how large."""
 
 from __future__ import annotations
 

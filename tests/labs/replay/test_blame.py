@@ -1,4 +1,4 @@
-"""Who is to blame for a NaN: what the program computed, what it was given, or what it had from the start."""
+"""What is to blame for a NaN: what the program computed, what it was given, or what it had from the start."""
 
 from __future__ import annotations
 

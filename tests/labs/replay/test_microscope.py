@@ -122,7 +122,7 @@ FORWARD = [
     (one_by_zero, "div", "division by 0"),
     (reciprocal, "reciprocal", "one over 0"),
     (big_exponential, "exp", "above 88.7"),
-    (half_cast, "cast", "float16, whose largest number is 65504"),
+    (half_cast, "cast", "float16, whose largest value is 65504"),
     (bfloat_cast, "cast", "bfloat16"),
     (power, "pow", "negative power"),
     (fractional_power, "pow", "fractional power"),

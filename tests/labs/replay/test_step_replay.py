@@ -1,4 +1,4 @@
-"""A step that went wrong is run again: the culprit is named, and training goes on as if nothing had been."""
+"""A step that went wrong is replayed: the culprit is named, and training continues unchanged."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def careful_training():
     return state, versions, draws, model.calls, model.trail, len(hooked)
 
 
-def test_after_a_replay_training_goes_on_bit_by_bit_as_without(tmp_path, capsys):
+def test_after_a_replay_training_is_bit_identical_to_one_without(tmp_path, capsys):
     plain = careful_training()
     said = capsys.readouterr().out
     facts = culprits(lambda: watched.append(careful_training()), tmp_path) if (watched := []) == [] else []

@@ -1,4 +1,4 @@
-"""Looking at a model leaves it as it was."""
+"""Examining a model leaves it unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder of ops: what it tells of each op and each module."""
+"""The recorder of ops: what it records for each op and each module."""
 
 from __future__ import annotations
 

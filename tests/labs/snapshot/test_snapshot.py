@@ -200,7 +200,7 @@ NUMBERS = [torch.float64, torch.float32, torch.bfloat16, torch.complex64, torch.
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_values_are_put_back_bit_by_bit(dtype: torch.dtype) -> None:
+def test_values_are_restored_bit_by_bit(dtype: torch.dtype) -> None:
     held = torch.tensor([-0.0]).to(dtype)
     bits = held.clone().view(torch.uint8).tolist()
     with snapshot(tensors=[held], copy=True):

@@ -1,4 +1,4 @@
-"""Micro-batches added up, the loss divided by their number; bfloat16 by autocast."""
+"""Gradient accumulation over micro-batches, with the loss divided by their number; bfloat16 autocast."""
 
 import torch
 import torch.nn.functional as F

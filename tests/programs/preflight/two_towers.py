@@ -1,4 +1,4 @@
-"""Two encoders trained to match: every sample is told apart from all others of its batch."""
+"""Two encoders trained to match: each sample is distinguished from all others in its batch."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A variational autoencoder of digits with a loss of its own."""
+"""A variational autoencoder of digits with a custom loss."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Where boxes and lines of a graph come to stand; without torch."""
+"""Where the boxes and lines of a graph are placed; without torch."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_where_all_modules_changed_by_the_same_factor_the_machine_is_suspected()
     assert both().differences == ()
 
 
-def test_memory_that_is_larger_is_told_by_kind() -> None:
+def test_memory_that_is_larger_is_listed_by_kind() -> None:
     told = {c.name: c.verdict for c in both().memory}
     assert told["tensors at the peak"] == LARGER
     assert told["activations"] == LARGER

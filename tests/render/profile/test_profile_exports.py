@@ -1,4 +1,4 @@
-"""A profile as files: each is opened by the tool that it is for, or read by the rules of its format."""
+"""A profile as files: each is opened by the tool it is meant for, or read by the rules of its format."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_without_the_browsers_page_the_other_files_are_written_and_that_is_said(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html_bundle, "STATIC", tmp_path / "nothing")
-    with pytest.raises(CannotExport, match=r"profile\.html is not written: the page is not built") as caught:
+    with pytest.raises(CannotExport, match=r"profile\.html was not written: the page is not built") as caught:
         export(convolutions(), run, tmp_path / "out", ["html", "csv"])
     assert "\n" not in str(caught.value)
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["profile.csv"]

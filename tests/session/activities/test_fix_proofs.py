@@ -72,6 +72,6 @@ def test_a_healthy_program_has_nothing_to_try(tmp_path: Path) -> None:
     assert "snapshot" not in ended.err
 
 
-def test_a_step_that_can_not_be_run_again_is_said(tmp_path: Path) -> None:
+def test_a_step_that_can_not_be_run_again_is_reported(tmp_path: Path) -> None:
     _, ended, _ = proven(tmp_path, impure="loss = noted(loss)")
     assert "no fix could be tested" in ended.err

@@ -107,7 +107,7 @@ def test_the_graph_is_the_one_that_the_model_has_when_it_is_shown(tmp_path: Path
     assert [block.calls for block in model.blocks] == [4, 4, 4, 4]
 
 
-def test_a_forward_that_fails_a_second_time_is_said_and_training_goes_on(tmp_path: Path) -> None:
+def test_a_forward_that_fails_a_second_time_is_reported_and_training_goes_on(tmp_path: Path) -> None:
     run, facts = train(Net(fails_on_call=2), tmp_path, steps=1)
     assert facts["graph_recorded"]["written"] is False
     assert "only once a step, please" in facts["graph_recorded"]["reason"]

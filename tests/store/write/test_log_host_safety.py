@@ -55,7 +55,7 @@ def full_disk(room: int, fail: int = errno.ENOSPC):
 
 
 @pytest.mark.parametrize("room", [0, 5, 600, 1000, 1777])
-def test_a_full_disk_is_told_once_and_leaves_only_whole_records(tmp_path, monkeypatch, room):
+def test_a_full_disk_is_reported_once_and_leaves_only_whole_records(tmp_path, monkeypatch, room):
     run, failures, live = new_run(tmp_path), [], RunData()
     monkeypatch.setattr(segment_file.os, "write", full_disk(room))
     log = open_writer(run, failures, tap=live.feed)
@@ -118,7 +118,7 @@ print(failures)
     assert steps.tolist() == list(range(len(steps)))
 
 
-def test_a_read_only_folder_is_told_and_not_raised(tmp_path):
+def test_a_read_only_folder_is_reported_and_not_raised(tmp_path):
     run = new_run(tmp_path)
     code = """
 import os, sys
@@ -139,7 +139,7 @@ print(failures)
     assert out.count("can't write") == 1
 
 
-def test_a_file_in_place_of_the_run_folder_is_told_and_not_raised(tmp_path):
+def test_a_file_in_place_of_the_run_folder_is_reported_and_not_raised(tmp_path):
     (tmp_path / "run").write_text("")
     failures: list[str] = []
     log = open_writer(tmp_path / "run", failures)
@@ -173,7 +173,7 @@ def kill_thread(log: log_writer.LogWriter) -> None:
     assert not thread.is_alive()
 
 
-def test_a_killed_writer_thread_is_told_and_replaced(tmp_path):
+def test_a_killed_writer_thread_is_reported_and_replaced(tmp_path):
     run, failures = new_run(tmp_path), []
     log = open_writer(run, failures)
     train(log, range(10))
@@ -254,7 +254,7 @@ def test_a_disk_that_hangs_drops_rows_and_does_not_block(tmp_path, monkeypatch):
     assert "records were dropped" in open_run(run).damage[0]
 
 
-def test_a_failing_tap_and_a_failing_live_check_are_told_and_switched_off(tmp_path):
+def test_a_failing_tap_and_a_failing_live_check_are_reported_and_switched_off(tmp_path):
     run, failures, calls = new_run(tmp_path), [], []
 
     def fail(*args: object) -> None:
@@ -283,7 +283,7 @@ def test_a_listener_that_fails_itself_is_survived(tmp_path):
     assert not log._thread.is_alive()
 
 
-def test_a_row_that_does_not_fit_its_table_is_told_and_costs_no_other(tmp_path):
+def test_a_row_that_does_not_fit_its_table_is_reported_and_costs_no_other(tmp_path):
     run, failures = new_run(tmp_path), []
     log = open_writer(run, failures, flush_interval=0.2)
     table = log.table(["loss"], [log.site(LOSS)])

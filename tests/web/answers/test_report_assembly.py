@@ -168,7 +168,7 @@ def test_the_command_writes_one_file_and_says_how_large(tmp_path):
         (["--max-size", "1kB"], "--max-size"),
     ],
 )
-def test_what_can_not_be_done_is_said_in_one_line(tmp_path, arguments, says):
+def test_what_can_not_be_done_is_reported_in_one_line(tmp_path, arguments, says):
     make_run(tmp_path)
     done = clew("report", "--dir", tmp_path, "-o", tmp_path / "r.html", *arguments)
     assert done.returncode == 2

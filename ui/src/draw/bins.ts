@@ -7,7 +7,7 @@ export interface Bins {
   shares: number[]; // of bins of equal width from low to high
 }
 
-/** The range that all of them together need; a few far outliers are left at its ends. */
+/** The range that all of them together need; a few far outliers are counted at its ends. */
 export function commonRange(all: Bins[], keep = 0.998): [number, number] {
   const used = all.map((bins) => innerRange(bins, keep));
   const low = Math.min(...used.map(([a]) => a));

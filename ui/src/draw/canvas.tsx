@@ -52,7 +52,7 @@ export function pointOn(event: MouseEvent): [number, number] {
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
-/** Text cut to a width, with an ellipsis: the middle goes, or the beginning where the end tells most. */
+/** Text cut to a width, with an ellipsis: the middle is cut, or the beginning where the end says most. */
 export function fitted(context: CanvasRenderingContext2D, text: string, width: number, cutting: "middle" | "beginning" = "middle"): string {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];

@@ -37,14 +37,14 @@ export function plain(value: unknown): Value {
   return typeof value === "number" || typeof value === "string" || typeof value === "boolean" ? value : JSON.stringify(value);
 }
 
-/** Places of the runs in the order of a column; what has no value is last, whichever way. */
+/** The order of the runs by a column; those without a value come last in either direction. */
 export function sortedRuns(rows: Record<string, Value>[], by: string): number[] {
   const column = by.replace(/^-/, "");
   const order = rows.map((row, run) => ({ run, value: row[column] ?? null }));
   return sortedBy(order, "value", by.startsWith("-")).map(({ run }) => run);
 }
 
-const FIRST = 4; // charts shown without being asked for
+const FIRST = 4; // charts shown by default
 
 /** The charts with which runs are compared, in the server's order; the others are shown on request. */
 export function firstSignals(signals: Compared["signals"], most = FIRST): Compared["signals"] {
@@ -52,7 +52,7 @@ export function firstSignals(signals: Compared["signals"], most = FIRST): Compar
   return [...signals].sort((a, b) => place(a) - place(b)).filter((s) => s.place !== null).slice(0, most);
 }
 
-/** A number with its noise; of a single point the noise is not known. */
+/** A number with its noise; for a single point the noise is unknown. */
 export function noisy(cell: { mean_tail: number | null; std_tail: number | null; tail: number }): string {
   return cell.tail > 1 ? `${digits(cell.mean_tail)} ± ${digits(cell.std_tail)}` : digits(cell.mean_tail);
 }

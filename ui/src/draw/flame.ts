@@ -59,7 +59,7 @@ export function samePath(a: number[], b: number[]): boolean {
   return a.length === b.length && a.every((step, i) => step === b[i]);
 }
 
-/** A colour that stays with a name: neighbours differ, and the same function is the same everywhere. */
+/** A colour for each name: neighbours differ, and a function has the same colour everywhere. */
 export function hueOf(name: string): number {
   let hash = 2166136261;
   for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
@@ -68,5 +68,5 @@ export function hueOf(name: string): number {
 
 export function selfOf(frame: FlameFrame): number {
   const own = typeof frame.self === "number" ? frame.self : frame.value - (frame.children ?? []).reduce((sum, child) => sum + child.value, 0);
-  return own > frame.value * 1e-9 ? own : 0; // what rounding leaves is nothing
+  return own > frame.value * 1e-9 ? own : 0; // rounding errors count as zero
 }

@@ -49,7 +49,7 @@ export function modelOf(raw: DrawnGraph): Model {
   const model = tree(raw.name, nodes, firstOps(nodes));
   model.traced = true;
   if (layout) addLayout(model, layout);
-  else addColumns(model, false); // a damaged file: what is there is still shown
+  else addColumns(model, false); // a damaged file: the rest is still shown
   return model;
 }
 

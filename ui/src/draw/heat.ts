@@ -14,7 +14,7 @@ export interface HeatShape {
 
 export const AXIS = 22; // px below the cells
 
-/** Rows of a height at which all are in sight if that can be, and none thinner than a line that is seen. */
+/** A row height at which all rows are in sight if possible, but never too thin to see. */
 export function rowHeightFor(rows: number, room: number): number {
   return Math.min(20, Math.max(4, Math.floor(room / Math.max(rows, 1))));
 }
@@ -93,7 +93,7 @@ export interface Cells {
   bad: [number, number, number][];
 }
 
-/** The columns between two steps: a report holds the whole map, whatever part of it was asked for. */
+/** The columns between two steps: a report contains the whole map, not only the requested part. */
 export function clipped<T extends Cells>(cells: T, from: number | null, to: number | null): T {
   const inside = cells.columns.map((step) => (from === null || step >= from) && (to === null || step <= to));
   if (inside.every(Boolean) || !inside.some(Boolean)) return cells;

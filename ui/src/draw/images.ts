@@ -1,6 +1,6 @@
-// What may be shown as a picture.
+// What may be shown as an image.
 
-/** Pictures come from the run: only ones that carry their own bytes, and only as an image. */
+/** Images come from the run: only those that carry their own bytes are shown, and only as images. */
 export function safeImage(address: string | undefined): string | null {
   return address !== undefined && /^data:image\/(png|jpeg);base64,[A-Za-z0-9+/=]+$/.test(address) ? address : null;
 }

@@ -177,7 +177,7 @@ function frameAlone(raw: unknown): FlameFrame | null {
   const value = number(data.value);
   if (value === null || typeof data.name !== "string") return null;
   const made: FlameFrame = { name: data.name, value, file: text(data.file) || null, line: number(data.line), module: text(data.module) || null, children: [] };
-  const own = number(data.own); // where frames too small to see were left out, what is left does not tell it
+  const own = number(data.own); // where frames too small to see were left out, the difference does not show it
   return own === null ? made : { ...made, self: own };
 }
 

@@ -51,12 +51,12 @@ export function css(rgb: Rgb): string {
   return `rgb(${rgb[0]} ${rgb[1]} ${rgb[2]})`;
 }
 
-/** Black or white, whichever is read better on that colour. */
+/** Black or white, whichever is easier to read on that colour. */
 export function inkOn(rgb: Rgb): string {
   return 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] > 140 ? "#16181b" : "#ffffff";
 }
 
-/** The scale over what is there. A log scale spans at most `decades`: below, everything is equally tiny. */
+/** The scale over these values. A log scale spans at most `decades`: below, everything is equally tiny. */
 export function scaleOver(kind: ScaleWord, values: Iterable<number | null>, decades = 12): Scale {
   const [low, high] = kind === "share" ? [0, 1] : ends(kind, values, decades);
   const place = placing(kind, low, high);

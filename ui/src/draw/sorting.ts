@@ -1,6 +1,6 @@
 // Rows of a table in the order of a column.
 
-/** What is not known is last, whichever way. */
+/** Unknown values come last in either direction. */
 export function sortedBy<T>(rows: T[], column: keyof T, down: boolean): T[] {
   return [...rows].sort((a, b) => {
     const [x, y] = [a[column], b[column]];

@@ -34,7 +34,7 @@ export function shares(stack: Stack): { name: string; share: number; mean: numbe
   });
 }
 
-/** A top for the axis that a few slow steps (the first one) do not set; they are cut there. */
+/** A top for the axis that a few slow steps (such as the first) do not determine; they are cut off there. */
 export function robustTop(values: number[]): number {
   if (!values.length) return 1;
   const sorted = [...values].sort((a, b) => a - b);

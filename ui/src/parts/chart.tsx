@@ -28,7 +28,7 @@ export interface ChartProps {
   markers?: Marker[];
   flags?: boolean; // the markers are links; too many of them on a page would only be in the way
   sync?: string; // charts of the same name share a cursor
-  robust?: boolean; // a few values far above all others may leave the picture; it says so
+  robust?: boolean; // a few values far above all others may be outside the chart; a note says so
   onZoom?: (range: [number, number] | null) => void;
   onPin?: (step: number) => void;
 }
@@ -105,7 +105,7 @@ function show(plot: uPlot, props: ChartProps, table: Table): void {
   plot.redraw(false);
 }
 
-/** The y range of what is shown, with a little air. */
+/** The y range of what is shown, with a small margin. */
 function extent(table: Table, first: number, last: number, { log = false, robust = false }: ChartProps): [number, number] {
   const values = shownValues(table, first, last).filter((value) => !log || value > 0);
   const low = values.reduce((a, b) => Math.min(a, b), Infinity);
@@ -126,7 +126,7 @@ function shownValues(table: Table, first: number, last: number): number[] {
   return found;
 }
 
-/** What is above this is drawn out of the picture, and said. */
+/** Values above this are outside the chart, and a note counts them. */
 function above(table: Table, props: ChartProps): { count: number; most: number } {
   if (!props.robust || props.log) return { count: 0, most: 0 };
   const [first, last] = props.range ?? [-Infinity, Infinity];

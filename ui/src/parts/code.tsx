@@ -22,7 +22,7 @@ export function Code({ code: whole }: { code: NonNullable<FindingLinks["code"]> 
   );
 }
 
-/** The few lines before and after that place it. */
+/** A few lines before and after, for context. */
 function around(code: NonNullable<FindingLinks["code"]>): NonNullable<FindingLinks["code"]> {
   const start = Math.max(0, code.line - code.first - CONTEXT);
   return { ...code, first: code.first + start, lines: code.lines.slice(start, code.line - code.first + CONTEXT + 1) };

@@ -3,7 +3,7 @@ import { moment } from "../format";
 import type { ReportInfo } from "../types";
 import { Markdown } from "./markdown";
 
-/** What a report says about itself: when it was made, what was left out, and the author's words. */
+/** What a report says about itself: when it was created, what was left out, and the author's words. */
 export function ReportNote({ report }: { report: ReportInfo | undefined }) {
   if (!report) return null;
   return (

@@ -11,7 +11,7 @@ export function Loading({ what }: { what: string }) {
   );
 }
 
-/** There is nothing, and this is how to get something. */
+/** There is nothing to show, and this is how to get something. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="state empty">

@@ -112,7 +112,7 @@ function draw(context: CanvasRenderingContext2D, width: number, height: number, 
   paintSteps(context, stack, wide, width, height);
 }
 
-/** Steps that are higher than the axis get a mark at the top: they are cut, not forgotten. */
+/** Steps that are higher than the axis get a mark at the top: they are cut off. */
 function paintCut(context: CanvasRenderingContext2D, stack: Stack, top: number, wide: number): void {
   context.fillStyle = colour("ink");
   stack.total.forEach((value, i) => {

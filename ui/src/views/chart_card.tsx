@@ -82,7 +82,7 @@ function useRange(frame: Frame, inHand: { current: boolean }, settled: boolean):
 
 function nothing(waiting: boolean, gone: SeriesPart[]): string {
   if (gone[0]?.missing) return gone[0].missing;
-  return waiting ? "\u00a0" : "No point in this range";
+  return waiting ? "\u00a0" : "No points in this range";
 }
 
 /** Names belong to keys: a missing series is left out with its name. */
@@ -90,7 +90,7 @@ function named(names: string[] | undefined, keys: string[], parts: SeriesPart[])
   return names && parts.map((part) => names[keys.indexOf(part.key)] ?? part.label);
 }
 
-/** The same array as long as its content is of the same answer: charts redraw only for news. */
+/** The same array as long as its content comes from the same answer: charts redraw only for new data. */
 function useSame(parts: SeriesPart[]): SeriesPart[] {
   const kept = useRef<SeriesPart[]>(parts);
   const same = kept.current.length === parts.length && kept.current.every((part, i) => part === parts[i]);

@@ -20,7 +20,7 @@ export function ChartsView({ id, run, version }: Omit<ViewProps, "run"> & { run:
   const signals = useApi<SignalList>(ofRun(id, "signals"), { limit: FIRST_PAGE }, version);
   if (run && !run.has.series)
     return (
-      <Empty title="No curve yet">
+      <Empty title="No curves yet">
         <p>{run.verdict?.run.idle ?? "The first training step has not finished yet. This page updates by itself."}</p>
       </Empty>
     );

@@ -194,7 +194,7 @@ function Findings({ data, names, pass }: Shared) {
   );
 }
 
-/** Everything that was set, and the versions: those that differ are marked, those that are alike can be seen too. */
+/** Everything that was set, and the versions: those that differ are marked, equal ones can be shown too. */
 function Rest({ data, names }: { data: Compared; names: string[] }) {
   const [all, setAll] = useParam("same");
   const rows = [...data.config, ...data.versions].filter((row) => all === "1" || !row.same);

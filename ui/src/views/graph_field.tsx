@@ -218,7 +218,7 @@ function BoxList({ boxes, model, toggle, choose }: { boxes: Placed[]; model: Mod
   );
 }
 
-/** What is under the pointer: of a box what is known of its node, of a line the tensor that goes along it. */
+/** What is under the pointer: for a box, what is known of its node; for a line, the tensor that it carries. */
 function GraphTip({ at, under, node }: { at: TipAt; under: Under; node: GraphNode | null }) {
   if (!node) return under.line?.tensor ? <Tip at={at}>{under.line.tensor}</Tip> : null;
   return (

@@ -50,7 +50,7 @@ function Steps({ id, data, version }: { id: string; data: Answer; version: numbe
   return (
     <section class="panel times">
       <header>
-        <h3>Time of a step</h3>
+        <h3>Step time</h3>
         <span class="soft">stacked, over the run</span>
         <span class="grow" />
         {range && (

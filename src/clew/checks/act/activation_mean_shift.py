@@ -66,7 +66,7 @@ class ActivationMeanShift(Check):
                 size = shifts.last(self.window).median
                 yield self.finding(
                     self.no_progress.severity(run),
-                    message=f"the outputs of {run.name(means.site)} have a mean of "
+                    message=f"the outputs of layer {run.name(means.site)} have a mean of "
                     f"{means.last(1).median:.3g}, {size:.0f} times their standard deviation",
                     fix="nn.init.zeros_(layer.bias), weights centred on zero, or nn.BatchNorm1d() after it",
                     site=means.site,

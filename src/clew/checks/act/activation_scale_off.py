@@ -66,7 +66,7 @@ class ActivationScaleOff(Check):
             std = series.last(self.window).median
             yield self.finding(
                 self.no_progress.severity(run),
-                message=f"the outputs of {run.name(series.site)} have a standard deviation of "
+                message=f"the outputs of layer {run.name(series.site)} have a standard deviation of "
                 f"{std:.3g}; about 1 is normal",
                 fix="x.mean(1) instead of x.sum(1), a division by sqrt(width), or nn.LayerNorm before it",
                 site=series.site,

@@ -52,7 +52,7 @@ class DeadUnits(Check):
         "data-faults",
     )
 
-    # Half of a ReLU layer's outputs are zero, but hardly a unit is zero for a whole batch: one that
+    # Half of a ReLU layer's outputs are zero, but hardly any unit is zero for a whole batch: one that
     # fires for one sample in ten stays silent for all of 32 with a chance of 3%.
     dead_fraction: float = 0.5  # share of a layer's units silent for the whole batch
     window: int = 20  # recorded steps in the window; fewer means no verdict

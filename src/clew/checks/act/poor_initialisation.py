@@ -104,9 +104,9 @@ class LargeWeights:
 class SmallWeights:
     """Weights so small that signals die out and the loss does not move."""
 
-    gain: float = 0.1  # root mean square times sqrt(fan_in); GPT-2's 0.02 makes 0.5, in a small model 0.16
+    gain: float = 0.1  # root mean square times sqrt(fan_in); GPT-2's 0.02 gives 0.5, in a small model 0.16
     shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
-    stuck: float = 0.95  # share of its start that the loss still has
+    stuck: float = 0.95  # loss at the end over that at the start
     patience: int = 50  # losses before this is checked
 
     def harm(self, run: RunView, hidden: Sequence[WeightGain]) -> str | None:
@@ -170,7 +170,7 @@ class PoorInitialisation(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"the initial weights of {path or 'the model'} are {what}: on a snapshot, "
-            f"{found.steps} steps end at a loss of {median(ends):.3g}, and from default initial weights "
+            f"{found.steps} steps end at a loss of {median(ends):.3g}, but from default initial weights "
             f"at {median(fresh):.3g}",
             fix=f"nn.init.kaiming_normal_(model.{path}.weight)"
             if path

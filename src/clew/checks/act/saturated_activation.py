@@ -54,7 +54,7 @@ class SaturatedActivation(Check):
     share: float = 0.6  # of a layer's outputs at the flat ends
     window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad
-    stuck: float = 0.9  # share of its start that the loss still has, if saturation came later
+    stuck: float = 0.9  # loss at the end over that at the start, if saturation came later
     held_back: float = 0.5  # the same, if it was there from the start; below it, training goes well anyway
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ class SaturatedActivation(Check):
         return first.share_above(self.share) >= self.sustained or self._kept(run) >= self.stuck
 
     def _kept(self, run: RunView) -> float:
-        """The share of its start that the loss still has; 0 if it can't be judged."""
+        """The loss at the end over that at the start; 0 if it can't be judged."""
         loss = only_loss(run)
         if loss is None or len(loss) < 2 * self.window:
             return 0.0

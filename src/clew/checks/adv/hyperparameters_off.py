@@ -11,7 +11,7 @@ Settings depend on each other: a lower learning rate needs less decay and more s
 the other by hand takes many runs and often ends where it started.
 
 ## How to fix
-A sweep over the settings named, on a logarithmic scale, two powers of ten to each side, compared by the
+A sweep over the settings named, on a logarithmic scale, two powers of ten on each side, compared by the
 evaluation loss after a short run. For the learning rate a range test is quicker: raise it from step to
 step, and take a tenth of the rate at which the loss starts to rise.
 
@@ -70,7 +70,7 @@ class HyperparametersOff(Check):
     least: int = 2  # findings about settings, including advice; a single one has its own fix
     below: float = 50.0  # how far the rate is below the start of the fall; Adam's 1e-4 often is 30 times
     noise: float = 3.0  # how many times the fall exceeds the noise of the loss at rates that change nothing
-    fell: float = 0.1  # share of its start by which the loss must fall in the test to show anything
+    fell: float = 0.1  # share of the first loss by which it must fall in the test to show anything
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [*self._several(run), *self._ranged(run)]
@@ -87,7 +87,7 @@ class HyperparametersOff(Check):
         high = rate > diverges and not found.warms_up
         if not high and not rate < low / self.below:
             return
-        what = f"loss diverges above {diverges:.1g}" if high else f"loss falls only from {low:.1g} on"
+        what = f"loss diverges above {diverges:.1g}" if high else f"loss starts to fall only at {low:.1g}"
         yield self.finding(
             Severity.ADVICE,
             message=f"learning rate {rate:.2g} is far from the range in which this network learns: in a "

@@ -42,10 +42,10 @@ class StillImproving(Check):
 
     patience: int = 50  # losses before the check runs
     fall: float = 0.9  # last fifth of the losses over the fifth before; a tenth less is steady progress
-    done: float = 0.02  # share of its start below which a loss has fallen far enough
+    done: float = 0.02  # share of the first loss; below it, the loss has fallen far enough
     sure: float = 2.0  # standard errors of the two medians that the fall must exceed
     best: float = 1.02  # evaluation loss over its best; above it the model overfits
-    left: float = 0.1  # share of its highest rate that the learning rate still has
+    left: float = 0.1  # learning rate at the end over its highest
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         loss, evaluation = only_loss(run), eval_loss(run)

@@ -45,7 +45,7 @@ class AugmentationRepeats(Check):
 
     caused_by = ("labels-misaligned",)
 
-    seen: float = 0.999  # share of a batch that repeats earlier samples exactly; random flips make 0.5
+    seen: float = 0.999  # share of a batch that repeats earlier samples exactly; random flips give 0.5
     batches: int = 5  # batches after the first epoch, all of which must show it
     distinct: float = 0.99  # share of samples in a batch that differ; copies would repeat anyway
 
@@ -75,7 +75,7 @@ class AugmentationRepeats(Check):
 
 
 def _epoch_end(run: RunView, length: int) -> int:
-    """The first step after all samples of the loader have come once."""
+    """The first step after all samples of the loader have been seen once."""
     for _, sizes in run.series(signals.BATCH_SIZE):
         total = sizes.values.cumsum()
         return int(sizes.steps[min(int((total < length).sum()) + 1, len(sizes) - 1)])

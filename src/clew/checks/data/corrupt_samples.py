@@ -73,7 +73,7 @@ class CorruptSamples(Check):
 def _words(survey: DatasetSurvey, where: str) -> str:
     if survey.past_end is not None and survey.total is not None:
         return (
-            f"len(dataset) is {survey.total:,}, but from index {survey.past_end:,} on there are no samples"
+            f"len(dataset) is {survey.total:,}, but there are no samples from index {survey.past_end:,} on"
             f"{where}"
         )
     all_read = survey.looked + survey.corrupt_count

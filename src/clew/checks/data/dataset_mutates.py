@@ -51,7 +51,7 @@ class DatasetMutates(Check):
 
     groups = ("scale-faults",)
 
-    change: float = 0.01  # of mean or standard deviation, over the larger of the two; rounding makes far less
+    change: float = 0.01  # of mean or standard deviation, over the larger of the two; rounding gives far less
     times: int = 1  # epochs after which the data had changed
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ class PairsTrial:
     """What the experiment must show: inputs that have other labels than in the dataset."""
 
     found: int = 20  # samples that must be found in the dataset again
-    other: float = 0.05  # share of samples with another label than in the dataset; a data race makes fewer
+    other: float = 0.05  # share of samples with another label than in the dataset; a data race gives fewer
     renamed: float = 0.95  # share that one renaming of the labels explains, such as counting from 1
     learned: float = 6.0  # what a learner gains from the dataset's pairs, in deviations of permuted labels
     lost: float = 2.0  # the same from the pairs of training; below it, nothing is left

@@ -48,8 +48,8 @@ class PretrainedPreprocessingMismatch(Check):
 
     groups = ("scale-faults",)
 
-    shift: float = 3.0  # standard deviations from the running mean, median over channels; new domains make 1
-    scale: float = 3.0  # times wider or narrower than the running variance; pixels left in 0..1 make 4
+    shift: float = 3.0  # standard deviations from the running mean, median over channels; new domains give 1
+    scale: float = 3.0  # times wider or narrower than the running variance; pixels left in 0..1 give 4
     forwards: int = 1  # forward passes to compare before the statistics adapt
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -105,7 +105,7 @@ class RepeatedBatch(Check):
 
 
 def _nothing_new(run: RunView, site: Site) -> bool:
-    """Whether all arguments of the model, not only the first, came before."""
+    """Whether all arguments of the model, not only the first, were seen before."""
     seen = run.at_site(signals.SAMPLE_SEEN, first_input(site.root))
     return seen is not None and len(seen) > 1 and seen.skip(1).min == 1.0
 

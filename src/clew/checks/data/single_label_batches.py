@@ -53,7 +53,7 @@ class SingleLabelBatches(Check):
     single: float = 0.9  # share of the batches that contain only one class
     by_chance: float = 0.1  # share of differing neighbours in a random order; less: nearly all one class
     drawn: int = 4  # batches of the sampler; so many of one class are not chance
-    runs: float = 0.5  # from here on the batches are sorted, which is another fault
+    runs: float = 0.5  # with more, the batches are sorted, which is another fault
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))

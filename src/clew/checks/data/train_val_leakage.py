@@ -83,7 +83,7 @@ class TrainValLeakage(Check):
 
     share: float = 0.05  # share of the evaluated samples that training has seen; chance gives none
     seen: int = 8  # samples that training has seen; fewer may be accidents
-    whole: float = 0.9  # share from which on it is the training data itself, which may be intended
+    whole: float = 0.9  # share; with more, it is the training data itself, which may be intended
     copies: float = 0.01  # share of copies within a training batch; with more, samples repeat by nature
     natural: float = 100.0  # copies in `clew data` over those that chance would make; the same with fewer
 

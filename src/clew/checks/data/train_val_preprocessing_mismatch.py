@@ -57,7 +57,7 @@ class TrainValPreprocessingMismatch(Check):
         any_of(signals.EVAL_INPUT.std, SurveyFact),
     )
 
-    ratio: float = 2.2  # between the standard deviations; mixing two samples (mixup) makes 1.4
+    ratio: float = 2.2  # between the standard deviations; mixing two samples (mixup) gives 1.4
     shift: float = 3.0  # distance of the means, in standard deviations of the training inputs
     spread: float = 4.0  # how many times larger the difference must be than that between training batches
     samples: int = 5  # sampled training batches before the check runs

@@ -55,7 +55,7 @@ class UnshuffledData(Check):
     batch: int = 4  # labels in a batch; fewer have too few neighbours
     mixing: float = 0.25  # differing neighbours over those of a random order; random data stays above 0.7
     by_chance: float = 0.1  # share of differing neighbours in a random order; less: nearly all one class
-    lumping: float = 0.3  # how uneven batches are; positives before negatives in each batch make 0
+    lumping: float = 0.3  # how uneven batches are; positives before negatives in each batch give 0
     runs: float = 0.5  # halfway between a random order of batches (0) and a sorted one (1)
     epochs: int = 2  # passes over the data before an unchanging order is reported
 
@@ -88,8 +88,8 @@ class UnshuffledData(Check):
                 yield self.finding(
                     Severity.WARNING,
                     message=f"{survey.split} returns its samples sorted by label: "
-                    f"{order.switches:.0%} of the neighbours differ in class, {said.by_chance:.0%} would by "
-                    "chance",
+                    f"{order.switches:.0%} of neighbouring samples differ in class, "
+                    f"{said.by_chance:.0%} would in random order",
                     fix=f"DataLoader(dataset, batch_size={order.batch_size}, shuffle=True)",
                     site=place_of(survey),
                     step=0,
@@ -117,8 +117,8 @@ class UnshuffledData(Check):
     def _sorted(self, order: LabelOrder, loader: LoaderFact | None) -> Finding:
         return self.finding(
             Severity.WARNING,
-            message=f"the training data is sorted by label: {order.switches.median:.0%} of the "
-            f"neighbours in a batch differ in class, {order.by_chance:.0%} would by chance",
+            message=f"the training data is sorted by label: {order.switches.median:.0%} of "
+            f"neighbouring samples differ in class, {order.by_chance:.0%} would in random order",
             fix=_fix(loader),
             site=loader.site if loader is not None else order.site,
             step=int(order.switches.steps[0]),

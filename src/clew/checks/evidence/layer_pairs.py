@@ -37,7 +37,7 @@ def normalises(run: RunView) -> bool:
 class NoProgress:
     """A loss that is about where it began, or no better than chance."""
 
-    left: float = 0.8  # share of its start, or of the loss at chance; when training works, it falls below
+    left: float = 0.8  # share of the first loss, or of that at chance; when training works, it falls below
     losses: int = 40  # losses; fewer do not show whether training works
 
     def is_in(self, run: RunView) -> bool:

@@ -118,7 +118,7 @@ class LowerRateTrial:
 
     seeds: int = 3  # shuffles of the batches with which the experiment must give the same result
     behind: float = 0.1  # share of the fall at a lower rate; sound rates gain several times as much
-    fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
+    fell: float = 0.05  # share of the first loss by which it must fall at the lower rate to show anything
 
     def read(self, run: RunView) -> RateTrial | None:
         """The trial, whether or not it shows that."""
@@ -142,7 +142,7 @@ class HigherRateTrial:
     seeds: int = 3  # shuffles of the batches with which the experiment must give the same result
     share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
     factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
-    moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
+    moved: float = 0.1  # share of the first loss by which it must fall at the higher rate
 
     def read(self, run: RunView) -> RateTrial | None:
         """The trial, whether or not it shows that."""

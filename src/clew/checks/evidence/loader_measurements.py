@@ -17,7 +17,7 @@ from clew.records.facts.loader_facts import (
 from clew.records.loader_speed import MeasuredLoader, Rate
 from clew.records.site import Site
 
-TRAINED = "training step"  # what speeds must have been measured with for a gain of training
+TRAINED = "training step"  # the step that speeds must be measured with to predict training's gain
 FACTS: Mapping[type[MeasurementFact], str] = {  # and the part of a loader's measurements that each one is
     SpeedFact: "speeds",
     StagesFact: "stages",

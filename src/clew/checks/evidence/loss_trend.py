@@ -15,7 +15,7 @@ from clew.records.site import Site
 
 
 def only_loss(run: RunView) -> Series | None:
-    """The training loss, if its course shows whether training works.
+    """The training loss, if its curve shows whether training works.
 
     With several losses (GANs, actor and critic) each may rise for good reason. A loss that changes sign, or
     is negative, has no scale on which to measure progress.
@@ -63,7 +63,7 @@ def highest_rate(run: RunView) -> tuple[Site, float | None]:
 
 
 def searches_lines(run: RunView) -> bool:
-    """Whether an optimizer tries out several steps (LBFGS): then its losses are not a course."""
+    """Whether an optimizer tries out several steps (LBFGS): then its losses are not a training curve."""
     return any(optimizer.closure for optimizer in run.optimizers)
 
 

@@ -22,7 +22,7 @@ MOST = 0.95
 
 @dataclass(frozen=True)
 class WorthwhileGain:
-    """From which gain on a change is worth it."""
+    """The least gain for which a change is worth it."""
 
     least: float = 1.05  # times as fast; a smaller gain is lost in the noise and not worth a change
     warning: float = 1.3  # the same, for a warning; above it, a run wastes a quarter of its time or more

@@ -50,7 +50,7 @@ class CannotOverfitBatch(Check):
 
     remaining: float = 0.5  # share of the way from a constant answer to the floor; 0.1 if it learns
     accuracy: float = 0.8  # on those samples, above which the network has learned something
-    gain: float = 0.05  # share of its start by which a loss of unknown floor must fall
+    gain: float = 0.05  # share of the first loss by which a loss of unknown floor must fall
     noise: float = 3.0  # how many times larger a fall must be than the spread of the untrained loss
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -93,8 +93,8 @@ def _course(start: float, best: OverfitAttempt) -> str:
     floor, constant = number(best.floor), number(best.constant)
     if math.isnan(floor):
         return text
-    guess = "" if math.isnan(constant) else f"; a constant prediction gives {constant:.3g}"
-    return f"{text}, where {floor:.3g} is possible{guess}"
+    guess = "" if math.isnan(constant) else f", and a constant prediction gives {constant:.3g}"
+    return f"{text}; {floor:.3g} is possible{guess}"
 
 
 def _quiet(attempt: OverfitAttempt) -> str:

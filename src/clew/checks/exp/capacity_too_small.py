@@ -61,7 +61,7 @@ class CapacityTooSmall(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"the network is too narrow to learn {found.samples} samples: its loss levels off "
-            f"at {narrow.end:.3g}, and with layers {found.factor} times as wide at {wide.end:.3g}",
+            f"at {narrow.end:.3g}, but with layers {found.factor} times as wide at {wide.end:.3g}",
             fix=f"widen the hidden layers; the narrowest has {counted(found.width or 0, 'unit')}",
             site=found.line.site,
             step=0,

@@ -54,7 +54,7 @@ class FutureLeak(Check):
     groups = ("network-faults",)
     caused_by = ("mask-inverted",)
 
-    effect: float = 1e-3  # share of what the inputs change in the outputs after them; rounding makes far less
+    effect: float = 1e-3  # share of what the inputs change in the outputs after them; rounding gives far less
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(FutureLeakFact)

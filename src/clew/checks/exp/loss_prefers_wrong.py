@@ -44,11 +44,11 @@ class LossPrefersWrong(Check):
     groups = ("network-faults",)
     caused_by = ("loss-faults",)
 
-    margin: float = 0.01  # share of the losses' size; rounding and smoothed labels make far less
+    margin: float = 0.01  # share of the losses' size; rounding and smoothed labels give far less
     mirrored: float = 0.01  # share of the loss at the target that is left at its negative
     bound: float = -20.0  # a loss this far below zero, still falling as fast as the prediction grows
     steeper: float = 5.0  # times as low ten times as far from the target; without a bound it is about ten
-    agree: float = 0.2  # share of the slope by which two finite differences may differ; a kink makes more
+    agree: float = 0.2  # share of the slope by which two finite differences may differ; a kink gives more
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(LossPrefersWrongFact)

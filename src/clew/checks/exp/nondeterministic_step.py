@@ -43,7 +43,7 @@ class NondeterministicStep(Check):
     name = "nondeterministic-step"
     needs = (NondeterministicStepFact,)
 
-    relative: float = 1e-5  # difference of the losses; another order of sums makes less in single precision
+    relative: float = 1e-5  # difference of the losses; another order of sums gives less in single precision
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(NondeterministicStepFact)

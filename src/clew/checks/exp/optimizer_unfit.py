@@ -49,7 +49,7 @@ class OptimizerUnfit(Check):
     seeds: int = 3  # shuffles of the batches that must show it
     behind: float = 0.25  # share of the best fall; optimizers that fit the problem reach half of each other's
     hardly: float = 0.1  # the same, below which it is more than advice
-    moved: float = 0.1  # share of its start by which the loss must fall with the other one
+    moved: float = 0.1  # share of the first loss by which it must fall with the other one
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(OptimizerUnfitFact)
@@ -67,7 +67,7 @@ class OptimizerUnfit(Check):
         yield self.finding(
             Severity.WARNING if share < self.hardly else Severity.ADVICE,
             message=f"{found.rows[0].name} does not suit this network: {found.steps} steps take the "
-            f"loss from {start:.3g} to {ended:.3g} at its best rate, and to {better:.3g} with {names[1]}",
+            f"loss from {start:.3g} to {ended:.3g} at its best rate, but to {better:.3g} with {names[1]}",
             fix=f"torch.optim.{better_one.name}(model.parameters(), lr={better_one.rate:.2g})",
             site=where(run, found.line),
             step=0,

@@ -86,7 +86,7 @@ class ToyTaskFailed(Check):
 
 def _possible(rung: ToyRung) -> str:
     floor = number(rung.floor)
-    return "" if math.isnan(floor) else f", where {floor:.3g} is possible"
+    return "" if math.isnan(floor) else f"; {floor:.3g} is possible"
 
 
 def _describe(rung: ToyRung) -> str:

@@ -72,7 +72,7 @@ class SteepGradient:
 class DepthGrowth:
     """Gradients that grow on their way from the last layer to the first."""
 
-    # Batch normalisation without skip connections, which trains, makes 1.6 decades in 20 layers.
+    # Batch normalisation without skip connections, which trains, gives 1.6 decades in 20 layers.
     decades: float = 3.0  # powers of ten by which the gradient grows from last to first layer
     large: float = 1.0  # gradient over weight in the first layers: a gradient as large as the weight
 

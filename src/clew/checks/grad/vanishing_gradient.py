@@ -68,7 +68,7 @@ class VanishingGradient(Check):
     )
 
     # Networks that learn (deep ReLU, residual, normalised, attention, recurrent) stay within a factor
-    # of ten along their depth; five sigmoid layers already make several hundred.
+    # of ten along their depth; five sigmoid layers already give several hundred.
     decades: float = 2.0  # powers of ten by which the gradient shrinks from last to first layer
     window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad

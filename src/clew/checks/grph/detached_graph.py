@@ -3,11 +3,11 @@
 ## What it detects
 Layers that run in the forward pass and are in an optimizer, but never get a gradient, because something
 between them and the loss cuts the graph: `.detach()`, `.data`, `.numpy()`, `.item()`, `torch.tensor(x)`
-or a `no_grad` block; and losses that have no history at all.
+or a `no_grad` block; and losses without any autograd history (no `grad_fn`).
 
 ## Why is this bad?
 Everything before the cut keeps its initial weights; only what comes after it learns. With a loss
-that has no history nothing learns.
+that has no `grad_fn`, nothing learns.
 
 ## How to fix
 Use only tensors and differentiable functions from the input to the loss: remove the `detach()` or
@@ -68,7 +68,7 @@ class DetachedGraph(Check):
                 if not waits or run.finished or run.steps >= self.turns:
                     yield from self._cut_layers(run, graph)
 
-    # -- a loss without a history --
+    # -- a loss without a grad_fn --
 
     def _cut_losses(self, run: RunView) -> Iterator[Finding]:
         crashed = bool(run.raised(NO_GRAD))
@@ -77,11 +77,11 @@ class DetachedGraph(Check):
         for fact in run.known(LossCutFact):
             if fact.requires_grad:
                 if learned_nothing:
-                    yield self._loss(fact, "the loss that backward() is called on has no history: no weight "
+                    yield self._loss(fact, "the loss that backward() is called on has no grad_fn: no weight "
                                            "gets a gradient")  # fmt: skip
                     return
             elif crashed:
-                yield self._loss(fact, "backward() fails because the loss has no history")
+                yield self._loss(fact, "backward() fails because the loss has no grad_fn")
                 return
 
     def _loss(self, fact: LossCutFact, message: str) -> Finding:
@@ -114,7 +114,7 @@ class DetachedGraph(Check):
         site = Site(module=groups[0][0], root=graph.root)
         yield self.finding(
             Severity.ERROR if not graph.reached else Severity.WARNING,
-            message=f"{listed(layers)} {'runs' if len(layers) == 1 else 'run'} in the forward pass and "
+            message=f"{listed(layers)} {'runs' if len(layers) == 1 else 'run'} in the forward pass but "
             f"{'gets' if len(layers) == 1 else 'get'} no gradient: {_cause(place, asleep)} between there and "
             "the loss",
             fix=_repair(place, asleep),
@@ -127,7 +127,7 @@ class DetachedGraph(Check):
 
 
 def _why(fact: LossCutFact) -> tuple[str, str]:
-    """What was seen of the program when the loss turned out to have no history."""
+    """What was seen of the program when the loss turned out to have no grad_fn."""
     if not fact.grad_enabled:
         return (
             "gradients are switched off here",

@@ -15,7 +15,7 @@ little, but gradient clipping and thresholds still see values k times as large.
 ## Known problems
 There are two explanations: the division was forgotten, or the learning rate was chosen for the sum.
 Losses with `reduction="sum"`, sums of several terms, and optimizers with a closure are not checked. With
-Adam-like optimizers, without a loader, or where clipping removes the magnitude, it is advice.
+Adam-like optimizers, without a loader, or where clipping removes the magnitude, it is only advice.
 
 ## References
 - PyTorch docs, Automatic mixed precision examples: gradient accumulation.
@@ -111,7 +111,7 @@ def _ops(run: RunView, site: Site) -> list[str]:
 
 
 def _kinds(run: RunView, site: Site) -> list[Evidence]:
-    return [Evidence(f"the loss comes straight out of {_ops(run, site)[0].partition('Backward')[0]}")]
+    return [Evidence(f"the last operation of the loss is {_ops(run, site)[0].partition('Backward')[0]}")]
 
 
 def _thrown_away(run: RunView) -> bool:

@@ -6,7 +6,7 @@ clears its result before `step()` can use it.
 
 ## Why is this bad?
 Optimizers skip parameters whose gradient is `None`. No weight changes, and there is no error: the loop
-runs, and the loss stays that of the initial weights, plus the noise of the batches.
+runs, and the loss stays at its initial value, apart from the noise of the batches.
 
 ## How to fix
 Call `loss.backward()` between the forward pass and `optimizer.step()`, and `zero_grad()` before

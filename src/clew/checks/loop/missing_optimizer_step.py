@@ -8,8 +8,8 @@ nothing else updates them.
 The weights keep their initial values. The loss is flat apart from the noise of the batches.
 
 ## How to fix
-Call `optimizer.step()` after `loss.backward()`. With gradient accumulation make sure that the
-condition for a step is ever met: `(i + 1) % 64 == 0` never is in an epoch of 50 batches.
+Call `optimizer.step()` after `loss.backward()`. With gradient accumulation, check that the
+condition for a step can be met: `(i + 1) % 64 == 0` never is in an epoch of 50 batches.
 
 ## Known problems
 A program that only needs gradients (attributions, gradient statistics) but creates an optimizer looks
@@ -62,8 +62,8 @@ class MissingOptimizerStep(Check):
         site = made if some_step or not calls else calls[0][0]
         return self.finding(
             Severity.WARNING if some_step else Severity.ERROR,
-            message=f"{use.kind} never steps: after {use.backwards} backward passes the weights are still "
-            "the initial ones",
+            message=f"{use.kind} never steps: after {use.backwards} backward passes the weights still "
+            "have their initial values",
             fix="optimizer.step()  # after loss.backward()",
             site=site,
             step=0,

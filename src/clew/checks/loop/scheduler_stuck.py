@@ -55,7 +55,7 @@ class SchedulerStuck(Check):
     low_share: float = 0.5  # of the run below that; usual schedules get there in the last tenth
     zero_share: float = 0.2  # of the run at exactly zero; a schedule ends at zero in its last steps
     least: int = 20  # steps in which nothing is learned, or in which a scheduler is not stepped
-    per_batch: float = 0.8  # share of the steps with a scheduler step, from which on it is stepped per batch
+    per_batch: float = 0.8  # share of the steps with a scheduler step; with more, it is stepped per batch
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         known = [s for s in schedulers(run) if not s.inner]

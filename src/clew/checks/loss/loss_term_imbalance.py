@@ -51,7 +51,7 @@ class LossTermImbalance(Check):
 
     # Weighted auxiliary terms of published recipes (0.01 to 1) make up one percent and more of the loss.
     share: float = 0.005  # share of the whole loss that the small term makes up
-    unlearned: float = 0.6  # share of the loss at chance that it still has at the end
+    unlearned: float = 0.6  # its loss at the end over that at chance
     window: int = 10  # recorded steps at the end that are checked; twice as many are needed
     sustained: float = 0.9  # share of all steps in which it was so small
 

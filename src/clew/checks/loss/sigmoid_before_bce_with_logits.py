@@ -73,12 +73,12 @@ class SigmoidBeforeBceWithLogits(Check):
             )
         ]
         if layer is not None:
-            evidence.append(Evidence(f"produced by {run.name(layer)}", site=run.locate(layer)))
+            evidence.append(Evidence(f"produced by layer {run.name(layer)}", site=run.locate(layer)))
         return self.finding(
             Severity.ERROR,
             message="binary_cross_entropy_with_logits gets the output of a sigmoid: the sigmoid is "
             "applied twice",
-            fix=f"remove {run.name(layer)} (Sigmoid): return the raw score"
+            fix=f"remove layer {run.name(layer)} (Sigmoid): return the raw score"
             if layer is not None
             else "return x, without torch.sigmoid(x); or keep it and use nn.BCELoss()",
             site=site,

@@ -14,7 +14,7 @@ Return the raw scores (logits) from the model and remove the softmax; apply it o
 probabilities. Or use log-probabilities: `log_softmax` and `nll_loss`.
 
 ## Known problems
-None known: logits of which every row sums to 1 and is never negative do not occur by chance.
+None known: logits whose rows are never negative and all sum to 1 do not occur by chance.
 Log-probabilities, which are negative, are not reported: another softmax does not change them.
 
 ## References
@@ -66,7 +66,7 @@ class SoftmaxBeforeCrossEntropy(Check):
         evidence = [rows.evidence("share of the loss's input rows that are probabilities")]
         layers = _softmax_layers(run)
         if layers:
-            evidence.append(Evidence(f"produced by {run.name(layers[0])}", site=run.locate(layers[0])))
+            evidence.append(Evidence(f"produced by layer {run.name(layers[0])}", site=run.locate(layers[0])))
         if call.classes:
             floor = math.log1p((call.classes - 1) / math.e)
             evidence.append(
@@ -75,7 +75,7 @@ class SoftmaxBeforeCrossEntropy(Check):
         return self.finding(
             Severity.ERROR,
             message="cross_entropy gets probabilities instead of logits, so softmax runs twice",
-            fix=f"remove {run.name(layers[0])} (Softmax): return the logits"
+            fix=f"remove layer {run.name(layers[0])} (Softmax): return the logits"
             if layers
             else "remove the softmax: give cross_entropy the logits",
             site=site,

@@ -57,7 +57,7 @@ class MetricDisagrees(Check):
 
     # The logged number may be a mean over an epoch in which the model became better.
     gap: float = 0.3  # between the share of right answers in the loss and the logged accuracy
-    learned: float = 0.6  # share of right answers from which on this is checked
+    learned: float = 0.6  # share of right answers; with fewer, this is not checked
     logged: int = 3  # values of the metric that are needed
     window: int = 10  # sampled batches at the end that are compared
 

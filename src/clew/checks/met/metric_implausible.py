@@ -80,7 +80,7 @@ class MetricImplausible(Check):
             worst = float(series.values[bad][-1])
             bounds = "be between 0 and 1, or 0 and 100%" if is_share(name) else "never be below 0"
             grows = len(series) > 2 and bool((np.diff(series.values) >= 0).all())
-            why = ": it only accumulates" if grows and worst > 0 else ""
+            why = ": it only grows" if grows and worst > 0 else ""
             yield self.finding(
                 Severity.WARNING,
                 message=f"{name} is logged as {worst:.4g}; it must {bounds}{why}",

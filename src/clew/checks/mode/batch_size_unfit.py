@@ -120,7 +120,7 @@ class BatchSizeUnfit(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"batch normalisation sees one sample at a time in {counted(len(training), 'layer')}: "
-            "its statistics are those of one sample",
+            "its mean and variance are those of that sample",
             fix=f"nn.GroupNorm(groups, channels)  # instead of {first.kind}; or a larger batch_size",
             site=Site(module=first.path, root=graph.root),
             step=graph.step,

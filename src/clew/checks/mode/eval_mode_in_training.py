@@ -69,7 +69,7 @@ class EvalModeInTraining(Check):
             site=site,
             step=since,
             evidence=[
-                modes.evidence("1 where the model was in training mode"),
+                modes.evidence("1: training mode, 0: evaluation mode"),
                 Evidence(f"layers that behave differently: {listed([f'{p} ({k})' for p, k in layers], 8)}"),
             ],
         )

@@ -92,7 +92,7 @@ class TrainModeInEvaluation(Check):
             fix="model.eval()  # before the evaluation; model.train() after it",
             site=wrong.site,
             step=int(wrong.steps[0]),
-            evidence=sections.evidence("1 where an evaluation ran in training mode"),
+            evidence=sections.evidence("mode of each evaluation: 1 training, 0 evaluation"),
         )
 
     def _without_no_grad(self, run: RunView) -> Iterator[Finding]:

@@ -194,7 +194,7 @@ def _eval_evidence(run: RunView, report: NonFiniteFact) -> Iterator[Evidence]:
     if report.bad_weights:
         yield Evidence(f"non-finite in the model: {listed(report.bad_weights, 20)}")
     if report.samples:
-        yield Evidence(f"the first time, predictions of {samples_of(report.samples, report.batch)}")
+        yield Evidence(f"first seen in the predictions of {samples_of(report.samples, report.batch)}")
     if "target" in report.bad_inputs:
         yield Evidence("the targets contain non-finite values")
     for site, series in run.series(signals.LOSS, "eval"):

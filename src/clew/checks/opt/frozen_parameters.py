@@ -72,7 +72,7 @@ class FrozenParameters(Check):
             fix=f"{_attribute(module)}.requires_grad_(True)  # before you create the optimizer",
             site=site,
             step=_since(run, known, items),
-            evidence=Evidence(f"still distributed as initialised: {listed([p.name for p in items], 8)}"),
+            evidence=Evidence(f"still look freshly initialised: {listed([p.name for p in items], 8)}"),
         )
 
     def _no_learning_rate(self, run: RunView) -> Iterator[Finding]:
@@ -117,7 +117,7 @@ def _frozen(run: RunView, known: ParametersFact, p: ParameterRow) -> bool:
 
 
 def _since(run: RunView, known: ParametersFact, items: list[ParameterRow]) -> int:
-    """The step from which on they are frozen: the first, if they were frozen in the first fact."""
+    """The step at which they were frozen: the first, if they were frozen in the first fact."""
     names = {p.name for p in items}
     own = [fact for fact in run.known(ParametersFact) if fact.root == known.root]
     free = [n for n, fact in enumerate(own) if any(p.requires_grad for p in fact.items if p.name in names)]

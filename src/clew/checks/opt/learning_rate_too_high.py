@@ -68,7 +68,7 @@ class LossDeparture:
 
     start: int = 5  # losses whose median is the start; more would include the first progress
     away: float = 3.0  # diverged: loss in units of its start; the noise of a healthy one hardly triples it
-    stuck: float = 0.9  # no progress: share of its start that the loss still has; noise makes some
+    stuck: float = 0.9  # no progress: loss at the end over that at the start; noise makes it fall a little
 
     def begin(self, loss: Series) -> float:
         """The loss at the start; the first value alone if later ones have already diverged."""
@@ -103,8 +103,8 @@ class LossBurst:
     """A loss that the first steps blow up, and that hardly recovers."""
 
     times: float = 10.0  # a jump of the loss, in units of its start, that no noise makes
-    recovered: float = 0.5  # share of its start; a loss that comes down to it has recovered
-    floor: float = 0.1  # share of its start; below it, the units that are left are enough to learn
+    recovered: float = 0.5  # share of the first loss; a loss that comes down to it has recovered
+    floor: float = 0.1  # share of the first loss; below it, the units that are left are enough to learn
     killed: float = 0.9  # share of a layer's units that are silent at the end
     alive: float = 0.5  # the same at the first step: a layer that began so was not killed by the steps
 
@@ -149,7 +149,7 @@ class RateLeap:
     times: float = 10.0  # rate over the highest before it; schedules rise in smaller steps
     settled: int = 5  # steps before such a leap; a warm-up multiplies the rate in its first steps
     burst: float = 10.0  # loss after it, in units of the loss before, that no noise makes
-    stuck: float = 0.9  # share of the loss before it that the loss still has at the end
+    stuck: float = 0.9  # loss at the end over the loss before it
 
     def find(self, run: RunView, loss: Series, window: int, patience: int) -> Leap | None:
         """The first leap after which the loss rose and never recovered."""
@@ -242,7 +242,7 @@ class LearningRateTooHigh(Check):
         return self.finding(
             Severity.WARNING,
             message=f"learning rate {own.rate:.3g} is too high: on a snapshot, {trial.found.steps} steps "
-            f"take the loss from {start:.3g} to {ended:.3g}, and to {lower:.3g} at {other.rate:.2g}",
+            f"take the loss from {start:.3g} to {ended:.3g}, but to {lower:.3g} at {other.rate:.2g}",
             fix=f"lr={other.rate:.1g}  # instead of {own.rate:.3g}",
             site=where(run, trial.found.line),
             step=0,
@@ -292,15 +292,13 @@ class LearningRateTooHigh(Check):
             )
         end = loss.last(self.window).median
         peak = self.burst.peak(loss, start, end, self.window)
-        via = "" if peak is None else f" via {peak:.3g}"
+        via = "" if peak is None else f" to {peak:.3g}, then"
         return f"the loss went from {start:.3g}{via} to {end:.3g} in {loss.span} steps"
 
     def unjudged(self, run: RunView) -> str | None:
         trial = self.trial.read(run)
         if trial is not None and trial.found.warms_up:
-            return (
-                "a schedule warms up to this learning rate, but the experiment used it from the first step on"
-            )
+            return "a schedule warms up to this learning rate, but the experiment used it from the first step"
         if run.has(LearningRateTooHighFact):
             return why_not(run, self.name)
         return too_few(run.longest(signals.LOSS, "train"), self.patience, "steps")

@@ -69,7 +69,7 @@ class LearningRateTooLow(Check):
     )
 
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
-    fell: float = 0.9  # share of its start that the loss still has; training makes more progress
+    fell: float = 0.9  # loss at the end over that at the start; training makes more progress
     rose: float = 1.1  # the same, above which it is diverging
     patience: int = 50  # losses before the check runs
     samples: int = 10  # sampled steps of the weights
@@ -90,7 +90,7 @@ class LearningRateTooLow(Check):
         return self.finding(
             Severity.WARNING,
             message=f"learning rate {own.rate:.3g} is too low: on a snapshot, {trial.found.steps} steps take "
-            f"the loss from {start:.4g} to {ended:.4g}, and to {higher:.3g} at {other.rate:.2g}",
+            f"the loss from {start:.4g} to {ended:.4g}, but to {higher:.3g} at {other.rate:.2g}",
             fix=f"lr={other.rate / 10:.1g}  # instead of {own.rate:.3g}; a tenth of the fastest rate is safe",
             site=where(run, trial.found.line),
             step=0,

@@ -62,13 +62,13 @@ class MissingZeroGrad(Check):
                 what, fix = self._describe(run, site)
                 yield self.finding(
                     Severity.ERROR,
-                    message=f"{what}: {count} of the {len(later)} sampled steps add to those of earlier "
-                    "steps",
+                    message=f"{what}: in {count} of the {len(later)} sampled steps, they add to those of "
+                    "earlier steps",
                     fix=fix,
                     site=site,
                     step=int(later.steps[int(np.argmax(stale))]),
                     evidence=[
-                        later.evidence(f"stale gradients at {count / len(later):.0%} of the steps"),
+                        later.evidence(f"stale gradients in {count / len(later):.0%} of the steps"),
                         *_growth(run, site),
                     ],
                 )

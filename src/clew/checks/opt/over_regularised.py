@@ -59,16 +59,16 @@ class DecayPull:
     """Weights that shrink because weight decay outweighs their gradient."""
 
     pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
-    shrunk: float = 0.7  # share of their first size that is left of the weights
-    stuck: float = 0.9  # share of its start that the loss still has
+    shrunk: float = 0.7  # size of the weights at the end over that at the start
+    stuck: float = 0.9  # loss at the end over that at the start
     gone: float = 0.1  # share of what all layers together passed on at first; below it, they pass on nothing
-    constant: float = 0.5  # share of the start that the loss still has where the weights pass on nothing
+    constant: float = 0.5  # loss at the end over that at the start, where the weights pass on nothing
     window: int = 10  # sampled steps of the weights
 
     def shrinking(self, run: RunView, kept: float) -> Iterator[tuple[float, list[Series]]]:
         """A weight decay and the weights that it shrinks, where that keeps most of them from learning.
 
-        `kept` is the share of its start that the loss still has.
+        `kept` is the loss at the end over that at the start.
         """
         groups = ((optimizer.kind, group) for optimizer in run.optimizers for group in optimizer.groups)
         for kind, group in groups:
@@ -88,7 +88,7 @@ class DecayPull:
                 yield decay, strong
 
     def left(self, weight: Series) -> float:
-        """The share of its first size that is left of a weight."""
+        """The size of a weight at the end over that at the start."""
         return weight.last(self.window).median / float(weight.values[0])
 
     def _outweighs(self, run: RunView, site: Site, weight: Series, decay: float, rate: float) -> bool:
@@ -110,7 +110,7 @@ class DropoutCost:
 
     dropped: float = 0.7  # dropout that may be blamed; 0.5 is common
     harder: float = 1.5  # training loss over evaluation loss
-    held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
+    held_back: float = 0.7  # training loss at the end over that at the start; more is held back by dropout
     evaluations: int = 3  # evaluations that must show it
 
     def blamed(self, run: RunView, start: float, end: float) -> tuple[str, DropoutRow, Series] | None:
@@ -130,9 +130,9 @@ class DropoutCost:
 class RegularisationTrial:
     """What a trial without regularisation must show."""
 
-    seeds: int = 3  # for which the experiment must give the same result
+    seeds: int = 3  # seeds for which the experiment must give the same result
     behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
-    moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
+    moved: float = 0.1  # share of the first loss by which it must fall without them to show anything
     alone: float = 0.5  # share of that fall without weight decay alone, above which it alone is to blame
 
     def shows(self, on: Sequence[float], off: Sequence[float], start: float) -> bool:
@@ -181,7 +181,8 @@ class OverRegularised(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"{what} keeps the network from learning: on a snapshot, {found.steps} steps take the "
-            f"loss from {start:.3g} to {start - median(on):.3g}, and to {start - median(off):.3g} without",
+            f"loss from {start:.3g} to {start - median(on):.3g}, but without it to "
+            f"{start - median(off):.3g}",
             fix=fix,
             site=site if site.module or site.file else found.line.site,
             step=0,

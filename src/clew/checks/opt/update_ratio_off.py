@@ -10,8 +10,8 @@ At a hundredth of the others' rate a layer keeps its initial weights while the r
 trains; at a hundred times, it jumps around and the rest has to follow.
 
 ## How to fix
-Look at the learning rate of the parameter group that holds it. A factor of ten between groups is usual
-(a new head on a pretrained backbone), a factor of a thousand is a mistake.
+Look at the learning rate of its parameter group. A factor of ten between groups is usual (a new head on a
+pretrained backbone); a factor of a thousand is a mistake.
 
 ## Known problems
 Models loaded from a checkpoint may have slow layers on purpose and are not checked. A layer whose
@@ -52,7 +52,7 @@ class UpdatePace:
 class FullRate:
     """A learning rate that is not at the end of a schedule that took it down."""
 
-    left: float = 0.5  # share of its highest value that the learning rate still has
+    left: float = 0.5  # learning rate at the end over its highest
 
     def is_used(self, run: RunView) -> bool:
         rates = [s.finite() for _, s in run.series(signals.LR)]

@@ -10,7 +10,7 @@ outputs. Sooner or later numbers overflow.
 
 ## How to fix
 Check the sign of the loss and whether it has a minimum at all: a critic without a constraint has none,
-nor has a score that is maximised without a limit. Clip or normalise the weights
+nor does a score that is maximised without a limit. Clip or normalise the weights
 (`nn.utils.parametrizations.spectral_norm`), add weight decay, or lower the learning rate.
 
 ## Known problems
@@ -57,7 +57,7 @@ class WeightsDiverging(Check):
     size: float = 1.0  # root mean square; trained weights have 0.01 to 0.3
     still: float = 1.1  # growth over the last quarter of the steps
     samples: int = 20  # sampled steps before the check runs
-    better: float = 0.9  # share of its start that a loss must fall below to count as better
+    better: float = 0.9  # share of the first loss; below it, the loss is better
     depth: float = 10.0  # how far below zero a loss runs, in units of its first value, to be without bound
     faster: float = 1.5  # such a loss over that halfway through the run: it still falls
 

@@ -164,7 +164,7 @@ class MaskInverted(Check):
             else "torch.triu(torch.ones(T, T), diagonal=1).bool()  # True: hidden",
             site=site,
             step=int(series.steps[0]),
-            evidence=series.evidence("1 where all of the past is hidden and none of the future"),
+            evidence=series.evidence("1: all of the past is hidden, none of the future"),
         )
 
     def _empty(self, site: Site, series: Series) -> Finding:

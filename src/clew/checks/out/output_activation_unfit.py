@@ -125,11 +125,11 @@ class OutputActivationUnfit(Check):
         if values is not None:
             evidence.append(values.evidence(f"largest value that {site.op} gets"))
         if layer is not None:
-            evidence.append(Evidence(f"produced by {run.name(layer)}", site=run.locate(layer)))
+            evidence.append(Evidence(f"produced by layer {run.name(layer)}", site=run.locate(layer)))
         return self.finding(
             severity,
             message=message,
-            fix=f"remove {run.name(layer)} ({LAYERS[output.made_by]}): end with the linear layer"
+            fix=f"remove layer {run.name(layer)} ({LAYERS[output.made_by]}): end with the linear layer"
             if layer is not None
             else f"return the last linear layer's output, without torch.{output.made_by}",
             site=site,

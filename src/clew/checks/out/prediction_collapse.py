@@ -37,7 +37,7 @@ from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
 FIX = (
-    "fix the other findings first; then try a lower learning rate or normalised input; to test: "
+    "fix any other findings first; then try a lower learning rate or normalised input; to test: "
     "clew check --only input-ignored,cannot-overfit-batch train.py"
 )
 
@@ -113,7 +113,7 @@ class PredictionCollapse(Check):
         last = max(
             (int(s.steps[-1]) for _, s in run.series(signals.PREDICTION_TOP_SHARE)), default=self.settled
         )
-        return None if last >= self.settled else f"checked from step {self.settled} on"
+        return None if last >= self.settled else f"checked only after {self.settled} steps"
 
 
 def _classes(run: RunView, site: Site) -> int:

@@ -52,7 +52,7 @@ class DoublePrecision(Check):
 
     groups = ("loading-faults",)
 
-    wide: float = 0.5  # share of the parameters in float64, from which on the model computes in it
+    wide: float = 0.5  # share of the parameters in float64; with more, the model computes in it
     touched: float = 2.5  # how often the bytes of a batch are read or written because it is too wide
     gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 

@@ -46,7 +46,7 @@ class HostSyncInStep(Check):
 
     remains: float = 0.1  # share of the time that reading once instead of many times still takes
     at_most: float = 2e-5  # seconds that reading one number can cost on a CPU; more is the machine's noise
-    loop: int = 8  # calls in a step from which on they are in a loop, which takes time itself
+    loop: int = 8  # calls in a step; with more, they are in a loop, which takes time itself
     gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

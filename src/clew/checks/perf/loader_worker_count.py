@@ -57,7 +57,7 @@ class LoaderWorkerCount(Check):
     caused_by = ("loading-faults",)
 
     near: float = 0.05  # share of the best step time; the fewest workers that come this near are enough
-    waiting: float = 0.1  # share of the step spent waiting, from which on workers must be busy all the time
+    waiting: float = 0.1  # share of the step spent waiting; with more, workers must be busy all the time
     idle: float = 0.5  # share of processor time below which loading waits for disk or network
     most: int = 16  # workers that are ever suggested
     per_core: int = 4  # workers for each core, at most, where loading waits for disk or network
@@ -94,11 +94,11 @@ class LoaderWorkerCount(Check):
                 evidence=[
                     expected(
                         gain,
-                        f"{rate(now.rate)} samples a second now, {rate(best.rate)} with that",
+                        f"{rate(now.rate)} samples per second now, {rate(best.rate)} with that",
                         measured=True,
                     ),
                     Evidence(
-                        "samples a second by workers: "
+                        "samples per second by number of workers: "
                         + ", ".join(f"{r.workers}: {rate(r.rate)}" for r in sweep.rows if r.rate is not None)
                     ),
                 ],

@@ -78,13 +78,13 @@ class SlowLoader(Check):
             slowest = _slowest(one.stages)
             yield self.finding(
                 Severity.WARNING,
-                message=f"training waits for data in {speeds.wait:.0%} of the time{_because(slowest)}",
+                message=f"training waits for data {speeds.wait:.0%} of the time{_because(slowest)}",
                 fix=_fix_for_stage(slowest, speeds.workers, one.sweep),
                 site=_site(slowest) or site_of(one),
                 evidence=[
                     expected(gain_of(speeds.wait), "if no step had to wait"),
                     Evidence(
-                        f"samples a second: {rate(speeds.loader)} from the loader alone, "
+                        f"samples per second: {rate(speeds.loader)} from the loader alone, "
                         f"{rate(speeds.model)} through the training step alone, {rate(speeds.both)} together"
                     ),
                     *_stage_evidence(one.stages),
@@ -104,7 +104,7 @@ class SlowLoader(Check):
         loading = max(feeding, key=lambda one: one.seen.seconds)
         yield self.finding(
             severity,
-            message=f"training waits for data in {waits / costs.step:.0%} of the time; "
+            message=f"training waits for data {waits / costs.step:.0%} of the time; "
             f"with loading in the background, a step would be {times(gain)} as fast",
             fix=_fix(loading.loader.workers),
             site=loading.made,

@@ -46,7 +46,7 @@ from clew.records.tried_changes import BatchSizes
 
 @dataclass(frozen=True)
 class BatchGain:
-    """From which gain on a larger batch is advised."""
+    """The least gain for which a larger batch is advised."""
 
     measured: float = 1.05  # times as many samples per second, as measured; less is lost in the noise
     estimated: float = 1.3  # the same, as estimated

@@ -7,8 +7,8 @@ of the values or more.
 ## Why is this bad?
 Dropout is off in evaluation. A batch normalisation after it has learned a variance of its input that is
 1/(1-p) times the one in evaluation. Before the loss, dropout replaces predictions by random zeros, which
-no training can correct. And from a layer that loses nine tenths of its values, hardly anything can be
-learned; often the probability to keep was intended.
+no training can correct. And a layer that loses nine tenths of its values can hardly learn anything;
+often the number was meant as the probability of keeping a value.
 
 ## How to fix
 Dropout belongs after the activation of a hidden layer and after its normalisation: layer,
@@ -73,7 +73,8 @@ class DropoutMisplaced(Check):
             site,
             dropout,
             Severity.ERROR if dropout.p >= 1 else Severity.WARNING,
-            f"{run.name(site)} drops {dropout.p:.0%} of its input: p is the probability to drop, not to keep",
+            f"{run.name(site)} drops {dropout.p:.0%} of its input: p is the probability of dropping a value, "
+            "not of keeping it",
             f"nn.Dropout({min(max(1 - dropout.p, 0.1), 0.5):.2g})  # instead of {dropout.p:.3g}",
         )
 
@@ -84,8 +85,8 @@ class DropoutMisplaced(Check):
             site,
             dropout,
             Severity.WARNING if spread >= self.shift else Severity.ADVICE,
-            f"{run.name(site)} comes right before {norm}, which learns a variance {spread:.1f} times "
-            "that of evaluation, where nothing is dropped",
+            f"{run.name(site)} drops values right before the normalisation {norm}, which learns a variance "
+            f"{spread:.1f} times that of evaluation, where nothing is dropped",
             "put the dropout after the normalisation and the activation",
         )
 

@@ -6,8 +6,8 @@ normalisation between them: the second gets exactly the output of the first, and
 The check looks at the forward pass, so it sees an activation that is called as a function.
 
 ## Why is this bad?
-A linear map of a linear map is a linear map: both layers together can do no more than one of
-them, and a network of nothing else is linear regression with many parameters. Most often the
+A linear map of a linear map is a linear map: the two layers together can do no more than one of
+them, and a network of such layers alone is linear regression with many parameters. Most often the
 activation function was forgotten.
 
 ## How to fix
@@ -54,11 +54,11 @@ class NoNonlinearity(Check):
     def _finding(self, run: RunView, root: str, pair: LayerPair) -> Finding:
         first, then = (Site(module=path, root=root) for path in (pair.first, pair.then))
         a, b, c = pair.widths
-        between = f"nothing but {listed(pair.through)}" if pair.through else "nothing"
+        between = f" (only {listed(pair.through)})" if pair.through else ""
         return self.finding(
             Severity.WARNING,
-            message=f"there is {between} between {run.name(first)} and {run.name(then)}: "
-            "two linear maps in a row can do no more than one",
+            message=f"there is no activation function between {run.name(first)} and {run.name(then)}"
+            f"{between}: the two layers can do no more than one",
             fix=f"x = torch.relu(self.{pair.first}(x))  # before {run.name(then)}; or nn.ReLU() between them",
             site=first,
             step=0,

@@ -48,7 +48,8 @@ class RedundantBias(Check):
             others = [run.name(site) for site, _ in found]
             yield self.finding(
                 Severity.ADVICE,
-                message=f"{run.name(layer)} has no effect: {run.name(norm)}, right after it, removes it",
+                message=f"{run.name(layer)} has no effect: the normalisation right after it "
+                f"({run.name(norm)}) removes it",
                 fix="bias=False  # in the layer before the normalisation",
                 site=layer,
                 step=0,

@@ -55,7 +55,7 @@ class LossOscillates(Check):
 
     swing: float = 0.1  # median step up or down over the loss; near a minimum steps are far smaller
     upward: float = 0.25  # share of the steps that raise the loss
-    level: float = 0.05  # share of its start; below it, swings of the loss do not matter
+    level: float = 0.05  # loss at the end over that at the start; below it, swings do not matter
     window: int = 40  # the last losses
     batches: int = 10  # sampled batches that must all be the same
 

@@ -41,7 +41,7 @@ class LossJump:
     """What counts as a jump of the loss: far above its neighbourhood, and beyond its noise."""
 
     times: float = 3.0  # loss over the median of its neighbourhood
-    beyond: float = 10.0  # the jump in standard deviations of the noise; chance makes four
+    beyond: float = 10.0  # the jump in standard deviations of the noise; chance gives four
     start: float = 0.5  # share of the first losses that a spike must reach; single hard samples stay below
     around: int = 10  # losses on each side that are the neighbourhood
 
@@ -78,7 +78,7 @@ class LossSpikes(Check):
     count: int = 3  # spikes; one or two may be chance
     rare: float = 0.1  # share of the losses that may be spikes; more of them are noise
     patience: int = 60  # losses before the check runs
-    batch: int = 8  # samples; with fewer, a single odd sample makes a jump
+    batch: int = 8  # samples; with fewer, a single odd sample causes a jump
     jump: LossJump = field(default_factory=LossJump)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -53,9 +53,9 @@ class LossStuck(Check):
     caused_by = ("learning-faults", "clip-ineffective", "labels-misaligned")
 
     patience: int = 100  # losses before the check runs; small models show progress in tens
-    kept: float = 0.95  # share of its start that the loss still has
+    kept: float = 0.95  # loss at the end over that at the start
     chance: float = 0.9  # share of the loss at chance; less is progress
-    creeps: float = 0.01  # share of its start that the loss may have fallen
+    creeps: float = 0.01  # share of the first loss by which it may have fallen
     sure: float = 3.0  # standard errors; a larger fall is slow progress, not chance
     beyond: float = 1.5  # the same; above it, the loss has another problem
 

@@ -65,10 +65,10 @@ class Overfitting(Check):
         "repeated-batch",
     )
 
-    rise: float = 1.2  # evaluation loss over its best; the noise of a validation set makes a few percent
+    rise: float = 1.2  # evaluation loss over its best; the noise of a validation set gives a few percent
     after: int = 3  # evaluations after the best one, all worse by half of the rise; one may be noise
     points: int = 6  # evaluations before the check runs
-    fell: float = 0.8  # share of the training loss at the best evaluation that it still has
+    fell: float = 0.8  # training loss at the end over that at the best evaluation
     gap: float = 1.5  # evaluation loss over training loss at the end
     window: int = 20  # training losses whose median counts
     saved: float = 0.1  # share of the steps up to the best point; a checkpoint saved within them keeps it

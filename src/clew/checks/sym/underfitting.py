@@ -1,8 +1,8 @@
 """SYM002 underfitting
 
 ## What it detects
-A training loss that fell at first and has not improved in the second half of the run, at more than half
-of its start; the evaluation loss, if there is one, is no worse.
+A training loss that fell at first but has not improved in the second half of the run, and is still above
+half of its initial value; the evaluation loss, if there is one, is no worse.
 
 ## Why is this bad?
 The model does as well on new samples as on those it was trained on, and well on neither: it may be
@@ -46,7 +46,7 @@ class Underfitting(Check):
     caused_by = ("learning-faults", "labels-misaligned")
 
     patience: int = 100  # losses before the check runs
-    high: float = 0.5  # share of its start that the loss still has
+    high: float = 0.5  # loss at the end over that at the start
     fell: float = 0.95  # the same; above it the loss never fell: that is loss-stuck
     flat: float = 0.95  # last quarter over the one before; less is progress
     rises: float = 1.1  # the same; above it the loss rises

@@ -66,7 +66,7 @@ class StepMatrix:
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
         self._together: weakref.WeakKeyDictionary[Addresses, Slots] = weakref.WeakKeyDictionary()
         self._has_shares = shares
-        own = DEAD + 2 * shares  # the kernel fills these columns; the collector, or nobody, those after them
+        own = DEAD + 2 * shares  # filled by the kernel; the columns after these by the collector, if at all
         self._others = slice(own, None) if len(self._signals) > own else None
         self._known: dict[int, KernelRow] = {}  # per slot: how the kernel fills it
         self._matrix = Matrix()

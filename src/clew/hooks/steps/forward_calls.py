@@ -29,7 +29,7 @@ Handlers = tuple[Callable[[nn.Module, Any], None], Callable[[nn.Module, Any, Any
 tracing, transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
 MOST_FORWARDS = 8  # forwards before a backward that are measured: more than this is an evaluation
 
-MODE_EVERY = 10  # the mode of a training model is recorded at least every so many steps
+MODE_EVERY = 10  # the mode of a training model is recorded at least once in this many steps
 MOST_MODULES = 10_000  # modules for which we remember who set their mode
 
 

@@ -19,7 +19,7 @@ from clew.records.site import Line
 
 # torch's documentation of `update`: "if the scale falls below 1, something is likely wrong".
 EXHAUSTED = 1.0
-MOST_IN_A_ROW = 20  # a millionth of the initial scale, whatever that was
+MOST_IN_A_ROW = 20  # a millionth of the initial scale, for any initial scale
 MOST_AT_THE_END = 8  # for a run that made no update at all: a 256th of the initial scale
 
 Collapse = Callable[[Optimizer, Line, dict[str, Any]], None]

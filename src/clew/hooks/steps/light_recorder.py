@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 LIGHT = "light"  # its name among the probes
 WAIT = 0.4  # seconds that notes wait to be written: lost if the process is killed, and the lag of a live view
 MOST_EVENTS = 4_096  # most events that wait, however fast the steps are
-WORTH = 16  # after so many steps in a row that the library noted, an interruption is probably short,
-AGAIN = 0.02  # and the library may note again after so many seconds
+WORTH = 16  # after this many steps in a row noted by the library, an interruption is probably short,
+AGAIN = 0.02  # and the library may note again after this many seconds
 
 
 _METHOD = Tensor.backward.__code__

@@ -101,7 +101,7 @@ class Steps(ctypes.Structure):
 
 @dataclass(frozen=True)
 class OpenStep:
-    """An open step that differs from those before, as far as it has come."""
+    """An open step that differs from those before, as far as it has run."""
 
     events: tuple[str, ...]
     doing: str  # "f", "b" or "s" while a model, a backward or an optimizer is running

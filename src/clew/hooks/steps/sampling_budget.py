@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 
 DENSE_STEPS = 32  # sampled one by one while the credit lasts: windows of 20 fill early
-CREDIT = 2.0  # seconds that these and the spread ones after them may cost together
+CREDIT = 2.0  # seconds that these and the spaced ones after them may cost together
 SPREAD = 1.25  # ratio of each later step on credit to the one before: three in each doubling
-SPARSE_EVERY = 10  # least number of steps between later samples: neighbouring steps tell little new
+SPARSE_EVERY = 10  # least number of steps between later samples: neighbouring steps show little that is new
 MOST_SAMPLES = 2_000  # the interval doubles each time this many samples were taken, to bound the log
 FULL_EVERY = SPARSE_EVERY  # when every step is sampled: updates need copies, histograms change slowly
 AIM = 0.75  # share of the budget to spend by our own clock, which misses our thread and torch's colder caches

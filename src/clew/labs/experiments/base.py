@@ -67,7 +67,7 @@ class Experiment(ABC):
     name: ClassVar[str]  # name of the check that judges it
     question: ClassVar[str]  # "can it memorise one batch?"
     rank: ClassVar[int]  # order of running (0–100): cheap and informative ones first
-    needs_optimizer: ClassVar[bool] = False  # it judges the program's own; others use any that learns
+    needs_optimizer: ClassVar[bool] = False  # judges the program's own; others use any that learns
 
     @abstractmethod
     def run(self, subject: Subject, clock: Clock) -> Result:

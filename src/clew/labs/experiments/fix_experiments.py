@@ -127,7 +127,7 @@ class _FixExperiment:
         )
 
     def _ends(self, loop: TrainingLoop, measured_as: TrainingLoop, steps: int, seed: int) -> float:
-        """The mean loss after this many steps, measured on the samples and in the way of another loop."""
+        """The mean loss after this many steps, measured as another loop would, on its samples."""
         precision = torch.autocast("cpu", enabled=False) if loop.full_precision else contextlib.nullcontext()
         with self.subject.snapshot(seed=seed, fresh=loop.fresh) as snapshot, precision:
             for change in loop.prepare:

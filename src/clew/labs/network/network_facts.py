@@ -249,7 +249,7 @@ def _note_weights(notes: NetworkFacts, traced: TracedNetwork) -> None:
         if traced.trace.calls[0].flops <= CHEAP:
             notes.signal(signals.ACTIVATION.std.name, output_spreads(model, given))
         else:
-            notes.unjudged["poor-initialisation"] = "a forward with real values would take long"
+            notes.unjudged["poor-initialisation"] = "a forward with real values would take too long"
 
 
 def _note_devices(notes: NetworkFacts, traced: TracedNetwork) -> None:

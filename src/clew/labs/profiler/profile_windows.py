@@ -20,8 +20,8 @@ from typing import Any, Protocol
 from clew.hooks.entry.guard import Guard
 from clew.hooks.steps.watcher import Watcher
 
-WARM_UP = 5  # steps, of a run whose length is not known
-WARM_UP_SHARE = 0.1  # of a run whose length is known
+WARM_UP = 5  # steps, if the length of the run is unknown
+WARM_UP_SHARE = 0.1  # of the run, if its length is known
 MOST_WARM_UP = 50
 EARLY = 1  # the step of the early round: the first step does one-time work
 GROWTH = 8  # factor by which the distance between rounds grows

@@ -127,7 +127,7 @@ class Sampler:
         now = perf_counter()
         try:
             if not self._on or os.getpid() != self._pid:
-                sys.setprofile(None)  # the child of a fork, or nobody could stop us on this thread
+                sys.setprofile(None)  # a forked child, or stopped from another thread
             elif len(self._records) < MOST_RECORDS:
                 self._records.append((stack_of(frame, event, arg), now - self._last, self._step))
         except Exception as error:  # noqa: BLE001 - it must not reach the program

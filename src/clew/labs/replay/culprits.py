@@ -65,7 +65,7 @@ def find_suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | Non
 
 
 def pick_culprit(found: Sequence[Suspect], still_bad: Callable[[Mended], bool]) -> Culprit | None:
-    """The first that spoils the result alone: `still_bad` tests this in a run with the others mended.
+    """The first that spoils the result by itself: `still_bad` tests this in a run with the others mended.
 
     The -inf of a mask that a program computes, `torch.log(keep)`, is harmless: with everything else mended
     the result is finite.

@@ -223,7 +223,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward("cast"),
         fits=_overflows,
-        why="{largest:.4g} does not fit into {dtype}, whose largest number is {limit:.5g}",
+        why="{largest:.4g} does not fit into {dtype}, whose largest value is {limit:.5g}",
         fix="keep this part in float32 (autocast does for most such operations), use bfloat16, or scale down",
     ),
     Reason(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 MOST_REPLAYS = 2  # in a run: once for the loss, once for the gradients
-SEVERAL = "with several processes a step is not replayed: the others would wait for it"
+SEVERAL = "steps are not replayed with several processes: the others would wait"
 
 
 class Alarm:

@@ -70,7 +70,7 @@ def _obstacle(held: NonFiniteStep) -> str:
     if any(type(p) not in (Tensor, nn.Parameter) for c in held.calls for p in c.module.parameters()):
         return "the parameters are spread over several processes"
     if any(p.device.type != "cpu" for p, _ in held.parameters):
-        return "on an accelerator a step is not replayed"
+        return "steps are not replayed on an accelerator"
     return ""
 
 
@@ -154,7 +154,7 @@ class _Replay:
         if self._refused:
             reason = f"{reason}; the code of the loss was not replayed: {self._refused}"
         if self._held.changed:
-            return f"{self._changed()}. With the present values, {reason}"
+            return f"{self._changed()}. With the current values, {reason}"
         if found.drawn:
             return f"{reason}: {_drawn(found.drawn)}"
         return reason
@@ -182,7 +182,7 @@ class _Replay:
         if culprit.phase == PARAMETER:
             culprit = since_when(culprit, held)
         if held.changed and not exactly:
-            notes.append(f"{self._changed()}: in the replay, the model got the present values")
+            notes.append(f"{self._changed()}: in the replay, the model got the current values")
             culprit = replace(culprit, samples=(), elements=(), element_values=())
             same = False
         elif found.drawn and not exactly:

@@ -1,4 +1,4 @@
-/* What one pass over a tensor's memory tells: moments, extremes, zeros, non-finite values.
+/* Statistics from one pass over a tensor's memory: moments, extremes, zeros, non-finite values.
  *
  * Plain C behind ctypes: no Python or torch headers, so one build serves every version of both.
  *
@@ -186,13 +186,13 @@ static void scale_bins(const uint32_t *bins, uint8_t *hist) {
 /* ---- one tensor ------------------------------------------------------------------------- */
 
 typedef struct {
-    uint32_t *bins; /* NULL: not wanted */
-    int64_t every;  /* of so many pieces one is looked at, 0 means every value */
-    int64_t start;  /* how many values come before, where this is a part of a tensor: whole blocks */
+    uint32_t *bins; /* NULL: no histogram */
+    int64_t every;  /* one piece in this many is counted, 0 means every value */
+    int64_t start;  /* how many values of the tensor come before this part: whole blocks */
 } sampling;
 
-/* Of the n values of a block (floats, or doubles if wide), the first of which is value number i of this part.
- * A large tensor gives one eighth of a piece at a time, at another place in each. */
+/* Counts the n values of a block (floats, or doubles if wide); the first is value number i of this part.
+ * In a large tensor, one eighth of a piece is counted at a time, at a different place in each. */
 INLINE void sample_bins(const sampling *hist, const void *x, int wide, int64_t i, int n) {
     int64_t piece = (hist->start + i) / HIST_PIECE;
     for (int begin = 0; begin < n; begin += HIST_PIECE, piece++) {
@@ -257,11 +257,11 @@ INLINE void tensor_body(const void *data, int64_t count, int dtype, int saturati
     }
 }
 
-/* Of n floats, in float: fast, and right where squares neither leave its range nor vanish in it. */
+/* Sum of squares of n floats, in float: fast, and correct unless squares overflow or underflow. */
 INLINE double sumsq_fast(const float *x, int n) {
     enum { WAYS = 4 * WIDE };
     float sum[WAYS] = {0};
-    double part[WIDE] = {0}, total = 0; /* of a few lanes each: one long chain of additions would be waited for */
+    double part[WIDE] = {0}, total = 0; /* of a few lanes each: one long chain of additions would stall */
     int j = 0;
     for (; j + WAYS <= n; j += WAYS)
         for (int k = 0; k < WAYS; k++) sum[k] += x[j + k] * x[j + k];
@@ -272,7 +272,7 @@ INLINE double sumsq_fast(const float *x, int n) {
     return total;
 }
 
-/* In double, of floats or of doubles. */
+/* The same in double, of floats or of doubles. */
 #define SUMSQ_IN_DOUBLE(NAME, TYPE)                                                                        \
     INLINE double NAME(const TYPE *x, int64_t n) {                                                         \
         double sum[LANES] = {0}, total = 0;                                                                \
@@ -290,7 +290,7 @@ INLINE double sumsq_body(const void *data, int64_t count, int dtype) {
     if (dtype == FLOAT64) return sumsq_double(data, count);
     float buffer[BLOCK];
     double total = 0;
-    int careful = 0; /* after a block of tiny values: as floats their squares are slow, and the next is like it */
+    int careful = 0; /* after a block of tiny values: their squares are slow in float, and the next is like it */
     for (int64_t i = 0; i < count; i += BLOCK) {
         int n = count - i < BLOCK ? (int)(count - i) : BLOCK;
         const float *x = as_floats(data, i, n, dtype, buffer);
@@ -362,18 +362,18 @@ EXPORT int clew_choose(int limit) {
     return level;
 }
 
-/* ---- a large tensor, by all threads of torch's ------------------------------------------
+/* ---- a large tensor, by all of torch's threads ------------------------------------------
  *
- * Torch's own team does it (GOMP_parallel of the OpenMP library that it has loaded): its threads are
- * there, and awake between two ops. Threads of our own would take turns with them on the same cores.
- * It is always called whole: asked for fewer, it would send the others home for good.
+ * Torch's own thread team does it (GOMP_parallel of the OpenMP library that it has loaded): its threads
+ * exist, and are awake between two ops. Threads of our own would compete with them for the same cores.
+ * It is always called as a whole: asked for fewer threads, it would end the others for good.
  */
 enum { PARTS = 16, SHARE = 16 * BLOCK }; /* values that are worth waking a thread for */
 
 typedef void team_call(void (*)(void *), void *, unsigned, unsigned);
 typedef int number_call(void);
 static team_call *team = NULL;
-static number_call *own_number = NULL; /* in the team; NULL: not known */
+static number_call *own_number = NULL; /* its number in the team; NULL: not known */
 static int members = 1;
 
 typedef struct {
@@ -399,9 +399,9 @@ static void one_part(job *j, int part) {
 }
 
 #if defined(__GNUC__)
-/* Each begins with the part that it has most likely written itself, a moment ago: torch shares tensors out in
- * the same way, and what lies in another core's cache is slow to come by. Then it takes what is left over, as
- * some may come late or never. */
+/* Each thread begins with the part that it has most likely just written itself: torch divides tensors in the
+ * same way, and reading from another core's cache is slow. Then it takes any parts that are left, since some
+ * threads may start late or never. */
 static void member(void *shared) {
     job *j = shared;
     int own = own_number ? (int)((int64_t)own_number() * j->parts / members) : 0;
@@ -434,7 +434,7 @@ static void whole_tensor(job *j, int alone) {
 
 EXPORT int clew_abi(void) { return 8; } /* raise it with compiled_library.py's ABI when an argument changes */
 
-/* GOMP_parallel, omp_get_thread_num (or NULL), and how many threads; NULL first: alone from now on. */
+/* GOMP_parallel (NULL: use one thread from now on), omp_get_thread_num (or NULL), and how many threads. */
 EXPORT void clew_team(void *parallel, void *number, int threads) {
     team = threads > 1 ? (team_call *)(uintptr_t)parallel : NULL;
     own_number = (number_call *)(uintptr_t)number;
@@ -470,7 +470,7 @@ EXPORT double clew_stats(const void *data, int64_t count, int dtype, double *out
     return describe(data, count, dtype, out, hist, lo, hi, 0);
 }
 
-/* Many tensors, each whole by one thread. Between small ones torch's team may sleep: then it is let sleep. */
+/* Many tensors, each read by one thread. Between small ones torch's team may sleep: then it is not woken. */
 enum { MANY = 16 * SHARE };
 
 typedef struct list_job {
@@ -512,7 +512,7 @@ EXPORT double clew_sumsq(const uint64_t *pointers, const int64_t *counts, const 
     enum { FEW = 256 };
     double total = 0, few[FEW], *many = n > FEW ? malloc((size_t)n * sizeof *many) : NULL;
     double *sums = n > FEW ? many : few;
-    if (!sums) { /* no memory: half by half */
+    if (!sums) { /* no memory: one half, then the other */
         return clew_sumsq(pointers, counts, dtypes, n / 2) +
                clew_sumsq(pointers + n / 2, counts + n / 2, dtypes + n / 2, n - n / 2);
     }
@@ -587,9 +587,9 @@ EXPORT int64_t clew_units_dead(const void *data, int64_t outer, int64_t units, i
     return silent;
 }
 
-/* ---- functions of Python's (see python.h) -------------------------------------------------
+/* ---- functions for Python (see python.h) --------------------------------------------------
  *
- * Of themselves, which is a capsule around a request, and of an argument, if any. NULL says that an error is
+ * They take themselves, a capsule around a request, and an argument, if any. NULL means that an error is
  * set. */
 
 interpreter python;
@@ -613,7 +613,7 @@ EXPORT void *clew_find_norm(void *self, void *nothing) {
     return python.number(found ? sqrt(clew_sumsq(r->pointers, r->counts, r->dtypes, r->n)) : -1);
 }
 
-/* number(tensor) -> the single number that it holds; None if it holds more, or another kind, or not here */
+/* number(tensor) -> its single number; None if it has several, another dtype, or is on a device */
 EXPORT void *clew_number(void *self, void *tensor) {
     (void)self;
     double value;
@@ -626,14 +626,14 @@ EXPORT void *clew_number(void *self, void *tensor) {
 typedef struct {
     char *out; /* a row for each layer */
     int64_t stride;
-    uint8_t *hist; /* a row for each, too; NULL: none are taken now */
+    uint8_t *hist; /* a row for each, too; NULL: no histograms this time */
 } matrix;
 
 typedef struct {
     const matrix *in;
     int64_t slot;
     double lo, hi;   /* beyond which a value is saturated */
-    int32_t unit, dims; /* the axis of its units in a tensor of so many; -1: none are counted */
+    int32_t unit, dims; /* the axis of its units, and the number of axes; -1: units are not counted */
     int32_t shares;  /* whether the row has room for the shares of dead units and of saturated values */
 } layer;
 
@@ -645,7 +645,7 @@ INLINE int is_dense(const dl_tensor *t, int64_t *count) {
     for (int32_t d = 0; d < t->ndim; d++) total *= t->shape[d];
     *count = total;
     if (!t->strides) return 1;
-    for (int32_t left = t->ndim; left > 0; left--) { /* an axis that goes on where those found end */
+    for (int32_t left = t->ndim; left > 0; left--) { /* an axis that continues where those found so far end */
         int32_t d = 0;
         while (d < t->ndim && !(t->shape[d] > 1 && t->strides[d] == dense)) d++;
         if (d == t->ndim) break;
@@ -665,7 +665,7 @@ static double dead_share(const dl_tensor *t, const layer *l, int64_t count, int 
 }
 
 /* measure(tensor) -> True; False if it is not plain, dense and here: then nothing is written.
- * A small tensor is read in less time than it takes to let go of the lock and have it back. */
+ * Reading a small tensor takes less time than releasing the lock and taking it again. */
 EXPORT void *clew_measure(void *self, void *tensor) {
     enum { AT_ONCE = 1 << 20 };
     const layer *l = python.pointer(self, "clew");

@@ -1,10 +1,10 @@
-/* Tensors, asked of torch itself, and the interpreter, without a header of either.
+/* Access to tensors and to the interpreter, without headers of torch or Python.
  *
- * Python that runs once a step is slow: the step has pushed it out of the processor's caches. So what is
- * asked at every step (the loss, an optimizer's gradients, whether a step is like the one before) is found
- * out in C, through functions of the interpreter whose addresses Python hands over, and through torch's table
- * of the DLPack standard (its C exchange interface). What Python calls are functions of its own kind (see
- * compiled_library.py): calls through ctypes take longer than what these do.
+ * Python code that runs once per step is slow: the step has evicted it from the processor's caches. So what
+ * is needed at every step (the loss, an optimizer's gradients, whether a step is like the one before) is read
+ * in C, through functions of the interpreter whose addresses Python passes in, and through torch's table of
+ * the DLPack standard (its C exchange interface). Python calls them as built-in functions (see
+ * compiled_library.py): a call through ctypes takes longer than the work itself.
  */
 #include <math.h>
 #include <stdint.h>
@@ -40,10 +40,10 @@ typedef struct {
     void *(*attribute)(void *object, void *name);
     int (*set_attribute)(void *object, void *name, void *value);
     void *(*type_of)(void *object);
-    void (*release)(void *object); /* also of NULL */
+    void (*release)(void *object); /* accepts NULL */
     void (*keep)(void *object);
     void *(*error)(void);
-    void (*forget)(void); /* the error */
+    void (*forget)(void); /* clears the error */
     void *(*number)(double value);
     double (*as_number)(void *object);
     int64_t (*as_integer)(void *object);
@@ -56,10 +56,10 @@ typedef struct {
     void *(*list_item)(void *list, intptr_t at);
     intptr_t (*dict_size)(void *dict);
     void *(*dict_item)(void *dict, void *key);
-    void *(*frame)(void); /* of the function that called, borrowed */
+    void *(*frame)(void); /* of the calling function, borrowed */
     unsigned long (*thread)(void);
     void *(*pointer)(void *capsule, const char *name);
-    void *(*let_go)(void); /* of the lock of the interpreter, */
+    void *(*let_go)(void); /* releases the interpreter's lock */
     void (*take_back)(void *state);
     int (*view)(void *object, dl_tensor *out); /* torch's */
     void *none, *yes, *no, *real, *tensor; /* None, True, False; the classes of floats and of plain tensors */
@@ -90,7 +90,7 @@ INLINE int is_exactly(void *object, void *kind) {
     return type == kind;
 }
 
-/* Whether an object is exactly of this class, lies in memory here, and where. */
+/* Whether an object is exactly of this class and in host memory, and where. */
 INLINE int look_at(void *object, void *kind, dl_tensor *t) {
     if (!is_exactly(object, kind)) return 0;
     if (python.view(object, t)) {
@@ -100,7 +100,7 @@ INLINE int look_at(void *object, void *kind, dl_tensor *t) {
     return t->data && t->device.type == DL_CPU && t->dtype.lanes == 1;
 }
 
-/* The kind of its elements, -1 if it is none of ours. */
+/* The dtype of its elements, -1 if we do not read it. */
 INLINE int kind_of(const dl_tensor *t) {
     int bits = t->dtype.bits;
     if (t->dtype.code == DL_BFLOAT && bits == 16) return BFLOAT16;
@@ -118,7 +118,7 @@ INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
     return dense == count;
 }
 
-/* Where each lies: 1, or 0 if one is not there or not plain. What asking for a gradient raised stays set. */
+/* The address of each: 1, or 0 if one is missing or not plain. An error from reading a gradient stays set. */
 INLINE int find(const request *r) {
     for (int64_t i = 0; i < r->n; i++) {
         void *found = r->name ? python.attribute(r->parameters[i], r->name) : r->parameters[i];
@@ -132,7 +132,7 @@ INLINE int find(const request *r) {
     return 1;
 }
 
-/* The single number that a tensor holds; 0 if it holds more, or another kind, or not here. */
+/* A tensor's single number; 0 if it has several, another dtype, or is on a device. */
 INLINE int read_number(void *tensor, double *value) {
     dl_tensor t = {0};
     if (!look_at(tensor, python.tensor, &t)) return 0;

@@ -1,11 +1,11 @@
 /* Light steps, noted without Python: one model runs on one batch, one loss goes backward, one optimizer steps.
  *
- * These functions stand in front of the methods of the light recorder (hooks/steps/light_recorder.py): the
- * seams call them by the same names, with the same arguments. Each asks whether the step is still like the ones
- * before, and notes what happened in a row of numbers. If it is not, or if no steps are noted here now, the
- * recorder's own method is called, and its answer given back: the seams can't tell the two apart. "Like the
- * ones before" is narrow on purpose: another model, mode, line or kind of argument is Python's business. Nothing
- * here raises but what that method raises.
+ * These functions replace the methods of the light recorder (hooks/steps/light_recorder.py): the seams call
+ * them by the same names, with the same arguments. Each checks whether the step is still like the ones
+ * before, and notes what happened in a row of numbers. If it is not, or if no steps are being noted here, it
+ * calls the recorder's own method and returns its result: the seams can't tell the two apart. "Like the ones
+ * before" is narrow on purpose: another model, mode, line or kind of argument is left to Python. Nothing here
+ * raises, except what that method raises.
  */
 #include "python.h"
 
@@ -16,7 +16,7 @@ enum { DATA = 1, FORWARD = 2, BACKWARD = 3, STEP = 4, ZEROED = 5, SCHEDULER = 6,
 /* As `StepColumn` in step_clock.py has it. */
 enum { NOW, OWN, WAITING, RUNNING, DERIVING, UPDATING, SIZE, EVENTS, LOSS, NORM, RATE, COLUMNS };
 
-/* As `Steps` in native_steps.py has it. */
+/* Same layout as `Steps` in native_steps.py. */
 typedef struct {
     /* What makes a step like the ones before: */
     void *model, *optimizer; /* weak references */
@@ -29,17 +29,17 @@ typedef struct {
     int64_t most;
     double *rows;
     int64_t room; /* for this many rows */
-    /* What is asked, and by which names: */
+    /* What is read, and by which names: */
     void *clock, *grad_enabled, *tracing, *transforming, *is_neg, *method;
     void *training, *grad_fn, *version_of, *f_back, *f_code, *f_lasti, *param_groups, *lr, *delivered;
     /* The methods of the recorder: */
     void *batch_delivered, *forward_entered, *forward_left, *backward_entered, *backward_left;
     void *update_entered, *update_left, *gradients_zeroed, *scheduler_stepped;
     void *round_off, *count_scheduler;
-    void *replay_inputs; /* lets go of the delivered batch when a step ends */
+    void *replay_inputs; /* releases the delivered batch when a step ends */
     /* Where we are: */
     int64_t active, steps, doing, others, forwards, backwards, batches;
-    int64_t inner; /* a step of an optimizer that its own step has called is running: it is none of its own */
+    int64_t inner; /* a step called by the optimizer's own step is running: it does not count as one */
     double began, asked;
     double row[COLUMNS]; /* of the step that is open */
     void *args;          /* that the model was called with, */
@@ -81,7 +81,7 @@ static int has(void *object, void *name, void *wanted) {
 
 static void happened(steps *s, int what) { s->row[EVENTS] = s->row[EVENTS] * BASE + what; }
 
-/* Begin an open step anew. What was held is let go of last: a destructor may run anything. */
+/* Start the open step again. What was held is released last: a destructor may run any code. */
 static void begin(steps *s) {
     void *args = s->args;
     memset(s->row, 0, sizeof s->row);
@@ -94,12 +94,12 @@ static int is_here(const steps *s) { return python.thread() == s->thread; }
 
 static int is_noting(const steps *s) { return s->active && is_here(s); }
 
-/* Whether there is a row left, and a digit for what comes beside forward, backward and step. */
+/* Whether a row is left, and a digit for events besides forward, backward and step. */
 static int has_room(const steps *s) { return s->steps < s->room; }
 
 static int has_digits(const steps *s) { return s->others < MOST_OTHERS; }
 
-/* Whether a call of a model is one like the calls before: then its argument is held. */
+/* Whether a call of a model is like the calls before: then its argument is held. */
 static int is_forward(steps *s, void *model, void *args, void *kwargs) {
     if (s->doing || s->args || python.tuple_size(args) != 1 || python.dict_size(kwargs)) return 0;
     void *first = python.tuple_item(args, 0);
@@ -164,7 +164,7 @@ static int is_called_from_there(const steps *s) {
     return same;
 }
 
-/* Whether this is the loss of the forward that was noted, and a number. */
+/* Whether this is the loss of the forward that was noted, and a single number. */
 static int is_backward(steps *s, void *tensor) {
     double value;
     if (s->doing || !s->forwards || s->backwards || !read_number(tensor, &value) || !isfinite(value)) return 0;
@@ -239,7 +239,7 @@ EXPORT void *clew_update_entered(void *self, void *const *given, intptr_t n) {
     return say(python.none);
 }
 
-/* update_left(optimizer, args, kwargs): the step is over and noted; now and then the rows are to be written */
+/* update_left(optimizer, args, kwargs): the step is over and noted; now and then the rows have to be written */
 EXPORT void *clew_update_left(void *self, void *const *given, intptr_t n) {
     steps *s = steps_of(self);
     if (!s || n != 3) return say(python.none);
@@ -247,7 +247,7 @@ EXPORT void *clew_update_left(void *self, void *const *given, intptr_t n) {
         return PASS_ON(s->update_left, given[0], given[1], given[2]);
     s->row[NOW] = now(s);
     s->row[UPDATING] = s->row[NOW] - s->began;
-    read_rate(s, given[0], &s->row[RATE]); /* as it is after the step, like everywhere */
+    read_rate(s, given[0], &s->row[RATE]); /* as it is after the step, as in all records */
     happened(s, STEP);
     memcpy(s->rows + s->steps++ * COLUMNS, s->row, sizeof s->row);
     int due = s->steps >= s->most || s->row[NOW] >= s->latest;
@@ -292,7 +292,7 @@ EXPORT void *clew_batch_delivered(void *self, void *const *given, intptr_t n) {
     return say(python.none);
 }
 
-/* forget(): no step is open, none is noted, and none will be */
+/* forget(): discards the open step; no more steps are noted */
 EXPORT void *clew_forget(void *self, void *nothing) {
     (void)nothing;
     steps *s = steps_of(self);

@@ -240,7 +240,7 @@ def line_of(screen: Screen, view: ValueView, room: int) -> str:
         drawn = sparkline(_envelope(values, min(WAVE, room - 30)), WAVE, plain=screen.glyphs.plain)
         return f"{drawn}  peak {number(peak)}{rate}"
     if view.kind == "image":
-        return "a picture"
+        return "an image"
     return rows_of_numbers(view.data, room)[0] if view.data else ""
 
 

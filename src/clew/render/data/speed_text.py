@@ -97,7 +97,7 @@ def sweep_line(sweep: Sweep) -> str:
     how = f"num_workers={best.workers}" + (f", prefetch_factor={best.prefetch}" if best.prefetch else "")
     if best == now or now is None or now.rate is None:
         if best == now:
-            return f"{how}, the current setting: nothing that was measured is clearly faster"
+            return f"{how}, the current setting: no measured setting is clearly faster"
         return f"{how}: the best of the measured settings"
     ratio = best.rate.median / now.rate.median
     if ratio < 1 + LITTLE:

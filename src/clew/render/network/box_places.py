@@ -18,7 +18,7 @@ GAP_Y, HIGHEST_GAP = 28.0, 72.0
 STEEPNESS = 0.08  # a gap grows with the sideways extent of its lines: flat lines can't be distinguished
 PASSES = 12
 ROUNDS = 6  # passes of straightening: what moved makes room for others
-MANY = 4000  # places of a level beyond which a third of that must suffice: nobody follows every line there
+MANY = 4000  # places of a level; beyond, a third of the passes must do: nobody follows every line there
 STRAIGHT = 8.0  # weight of a bent passage relative to a box that is not below its neighbours
 EDGE, APART = 12.0, 12.0  # lines end this far from the corners of a box, and from each other
 

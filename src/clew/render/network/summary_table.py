@@ -187,7 +187,7 @@ def _draw_sums(screen: Screen, summary: Summary, folded: bool) -> None:
         _draw(screen, "traced at", ", ".join(f"{name} = {n}" for name, n in summary.dims))
     if folded:
         times = screen.glyphs.times
-        _draw(screen, "", f"{times}N: N equal blocks in a row, shown once; the numbers are for one")
+        _draw(screen, "", f"{times}N: N identical blocks in a row, shown once; the numbers are for one")
     idle = [r for r in summary.rows if not r.ran]
     if idle and summary.shape_error is None and not any(f.check == UNUSED for f in summary.findings):
         unused = sum(r.parameters for r in idle)

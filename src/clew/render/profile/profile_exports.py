@@ -42,7 +42,7 @@ def export(profile: Profile, run_folder: Path, out: Path, formats: Iterable[str]
             try:
                 written += [out / file_name] if write(profile, run_folder, out / file_name) else []
             except BundleNotBuilt as error:  # the other files need no page
-                failed = f"{file_name} is not written: {error}"
+                failed = f"{file_name} was not written: {error}"
     except OSError as error:
         raise CannotExport(f"can't write to {out}: {error.strerror or error}") from error
     if failed:

@@ -36,7 +36,7 @@ class FirstSteps(Activity):
         raise NotImplementedError
 
     def _has_work(self) -> bool:
-        """Whether there is something to work on, even if it is less than was waited for."""
+        """Whether there is something to work on, even if there are fewer steps than needed."""
         raise NotImplementedError
 
     def _work(self) -> None:
@@ -60,7 +60,7 @@ class FirstSteps(Activity):
             raise RunStopped(0)
 
     def script_ended(self) -> None:
-        """The script made fewer steps than were waited for: work on those."""
+        """The script ran fewer steps than needed: work on those."""
         if not self.done and self._has_work():
             self._work_once()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clew.store.read.run_data import Event, Fact, RunData
 
 FILE = "source.json"
-LARGEST = 400_000  # bytes of one file; beyond it a file is data, not somebody's program
+LARGEST = 400_000  # bytes of one file; a larger file is data, not a program
 MOST_FILES = 64
 INSTALLED = {"site-packages", "dist-packages"}
 
@@ -74,7 +74,7 @@ class SourceKeeper:
         found = {site.file for site in list(data.sites.values()) if site.file}
         for record in records[self._records :]:
             found.update(_files_in(record.data))
-        self._records = max(len(records) - len(data.events), 0)  # events lie behind: search them again
+        self._records = max(len(records) - len(data.events), 0)  # events come last: search them again
         return found
 
     def _read(self, name: str) -> str | None:

@@ -33,7 +33,7 @@ def histograms_answer(
     with run.lock:
         found = _histogram_sites(run, rank)
     if not found:
-        return {"missing": "no histograms were recorded: they come with the layer statistics"}
+        return {"missing": "no histograms were recorded: they are recorded with the layer statistics"}
     if not site:
         return {
             "sites": [

@@ -1,4 +1,4 @@
-"""Labels that belong to their inputs, and labels that were put into another order."""
+"""Labels that belong to their inputs, and labels that were reordered."""
 
 from __future__ import annotations
 

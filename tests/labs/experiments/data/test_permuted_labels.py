@@ -1,4 +1,4 @@
-"""Inputs that tell their labels, and inputs that do not."""
+"""Inputs that predict their labels, and inputs that do not."""
 
 from __future__ import annotations
 

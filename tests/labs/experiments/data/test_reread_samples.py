@@ -1,4 +1,4 @@
-"""Datasets that stay what they are, and datasets that change by being read."""
+"""Datasets that stay the same, and datasets that change when they are read."""
 
 from __future__ import annotations
 

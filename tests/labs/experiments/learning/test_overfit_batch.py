@@ -15,7 +15,7 @@ from clew.records.finding import Severity
 
 
 @pytest.mark.parametrize("name", HEALTHY)
-def test_a_healthy_program_learns_a_few_samples_by_heart(name: str) -> None:
+def test_a_healthy_program_memorises_a_few_samples(name: str) -> None:
     result = tried(OverfitBatch(), HEALTHY[name]())
     assert judged(Check(), result) == []
     assert result.data.attempts[-1].end < result.data.start

@@ -35,7 +35,7 @@ def test_a_bottleneck_of_one_unit_is_a_warning_and_a_wide_network_none() -> None
 
 
 @pytest.mark.parametrize("name", ["cnn", "wine", "regression", "tagger", "segmentation", "vae"])
-def test_a_wider_copy_has_the_same_output_and_goes_with_the_fork(name: str) -> None:
+def test_a_wider_copy_has_the_same_output_and_goes_with_the_snapshot(name: str) -> None:
     subject = HEALTHY[name]()
     before = {path: id(module) for path, module in subject.model.named_modules()}
     sizes = [p.shape for p in subject.model.parameters()]

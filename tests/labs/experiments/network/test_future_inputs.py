@@ -1,4 +1,4 @@
-"""Models that see what they are to predict, and models that should be causal or need not."""
+"""Models that see what they should predict, and models that are causal or need not be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses that ask for the opposite, and losses that ask for the target."""
+"""Losses that reward the opposite, and losses that reward the target."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))
-def test_a_loss_that_does_not_want_the_target_is_an_error(name: str) -> None:
+def test_a_loss_that_is_not_lowest_at_the_target_is_an_error(name: str) -> None:
     make, says = WRONG[name]
     (finding,) = judged(Check(), tried(LossMinimum(), make()))
     assert finding.severity.value == "error"
@@ -121,7 +121,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", sorted(RIGHT))
-def test_losses_that_want_the_target_pass(name: str) -> None:
+def test_losses_that_are_lowest_at_the_target_pass(name: str) -> None:
     assert judged(Check(), tried(LossMinimum(), RIGHT[name]())) == []
 
 

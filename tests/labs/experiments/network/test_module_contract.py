@@ -1,4 +1,4 @@
-"""Layers that do not hold what a layer must, and layers that do."""
+"""Layers that break the rules for layers, and layers that keep them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that give other numbers the second time, and steps that do not."""
+"""Steps that give different numbers the second time, and steps that do not."""
 
 from __future__ import annotations
 

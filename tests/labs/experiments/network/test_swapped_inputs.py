@@ -1,4 +1,4 @@
-"""Models that look at their input, and models that do not."""
+"""Models that use their input, and models that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filler in batches of sequences: exact where lengths are known, silent where there are none."""
+"""Padding in batches of sequences: exact where lengths are known, not reported where there are none."""
 
 from __future__ import annotations
 

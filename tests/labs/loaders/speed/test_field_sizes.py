@@ -1,4 +1,4 @@
-"""What samples weigh, and which smaller type would hold them: only where all values fit."""
+"""The size of samples, and which smaller type would be enough: only where all values fit."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_pictures_of_k_over_255_fit_bytes() -> None:
     assert field(pixels.double() / 255).fits == "uint8"
 
 
-def test_normalised_pictures_do_not() -> None:
+def test_normalised_pictures_do_not_fit_bytes() -> None:
     pixels = (torch.arange(MANY) % 256).float() / 255
     assert field((pixels - 0.449) / 0.226).fits == ""
     assert field(torch.linspace(0, 1, MANY)).fits == ""

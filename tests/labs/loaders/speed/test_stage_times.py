@@ -1,4 +1,4 @@
-"""What a sample spends its time on, stage by stage, in the user's own words."""
+"""Where the time of a sample goes, stage by stage, under the user's own names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings tried: workers where loading waits for something, none where it is nothing."""
+"""Settings tried: workers where loading waits for something, none where it takes no time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_workers_are_found_where_loading_sleeps() -> None:
     assert set(psutil.Process().children()) <= before
 
 
-def test_none_are_where_loading_is_nothing() -> None:
+def test_no_workers_are_advised_where_loading_takes_no_time() -> None:
     data = TensorDataset(torch.randn(4096, 2))
     found = swept(DataLoader(data, batch_size=2), work=lambda: time.sleep(0.01))
     assert found.best_workers == 0

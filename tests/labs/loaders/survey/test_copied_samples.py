@@ -1,4 +1,4 @@
-"""Copies, within a split and between two: those that were planted are found, no others."""
+"""Copies within a split and between two: the planted ones are found, and no others."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ def test_samples_that_raise_are_skipped_counted_and_listed_with_their_line() -> 
     assert said(found)["corrupt-samples"].severity.value == "error"
 
 
-def test_a_length_that_promises_too_much_is_told_from_corrupt_samples() -> None:
+def test_a_dataset_length_that_is_too_large_is_told_from_corrupt_samples() -> None:
     found = looked_through(Listed(rows(90), length=100))
     assert (found.corrupt_count, found.past_end) == (10, 90)
-    assert "from index 90 on there are no samples" in said(found)["corrupt-samples"].message
+    assert "there are no samples from index 90 on" in said(found)["corrupt-samples"].message
 
 
 def test_none_is_no_sample() -> None:

@@ -109,7 +109,7 @@ def test_a_rare_category_is_no_outlier() -> None:
 # -- labels and order --
 
 
-def test_sorted_data_without_shuffling_is_told() -> None:
+def test_sorted_data_without_shuffling_is_reported() -> None:
     x, y = table(400), classes(400).sort().values
     finding = said(looked_through(labelled(x, y), shuffle=False))["unshuffled-data"]
     assert finding.site.line == 12
@@ -137,7 +137,7 @@ class ByClass:
         return iter(batches)
 
 
-def test_batches_of_one_class_are_told() -> None:
+def test_batches_of_one_class_are_reported() -> None:
     y = torch.arange(400) % 4
     found = looked_through(labelled(table(400), y), batch_sampler=ByClass(y, mixed=False))
     assert "contain only one class, out of 4 classes" in said(found)["single-label-batches"].message
@@ -145,7 +145,7 @@ def test_batches_of_one_class_are_told() -> None:
     assert "single-label-batches" not in said(mixed)
 
 
-def test_a_frequent_class_is_told_unless_the_sampler_makes_up_for_it() -> None:
+def test_a_frequent_class_is_reported_unless_the_sampler_makes_up_for_it() -> None:
     y = (torch.arange(600) % 20 == 0).long()
     plain = looked_through(labelled(table(600), y))
     assert "95.0% of the labels of train_loader are class 0" in said(plain)["class-imbalance"].message
@@ -155,7 +155,7 @@ def test_a_frequent_class_is_told_unless_the_sampler_makes_up_for_it() -> None:
     assert "class-imbalance" not in said(weighted)
 
 
-def test_a_class_that_is_evaluated_but_never_trained_is_told() -> None:
+def test_a_class_that_is_evaluated_but_never_trained_is_reported() -> None:
     train, val = labelled(table(200), classes(200, 3)), labelled(table(80, seed=5), classes(80, 4))
     assert "classes that train_loader does not have: 3" in said(both(train, val))["class-imbalance"].message
     assert "class-imbalance" not in said(both(val, train))
@@ -181,13 +181,13 @@ def test_one_label_for_all_is_only_a_hint_where_no_loss_was_seen() -> None:
     ],
     ids=["zeros", "one sample", "blank"],
 )
-def test_input_that_does_not_vary_is_told(x: Tensor, words: str) -> None:
+def test_input_that_does_not_vary_is_reported(x: Tensor, words: str) -> None:
     found = said(looked_through(labelled(x)))
     assert words in found["constant-input"].message
     assert "duplicate-samples" not in found
 
 
-def test_splits_that_are_prepared_differently_are_told() -> None:
+def test_splits_that_are_preprocessed_differently_are_reported() -> None:
     train, val = labelled(pictures(100).sigmoid()), labelled(pictures(80, seed=2).sigmoid() * 255)
     assert (
         "not preprocessed the same way" in said(both(train, val))["train-val-preprocessing-mismatch"].message
@@ -204,7 +204,7 @@ def test_nan_is_told_with_the_samples_that_hold_it() -> None:
     assert "33" in finding.evidence[0].text
 
 
-def test_the_same_sample_with_two_labels_is_told() -> None:
+def test_the_same_sample_with_two_labels_is_reported() -> None:
     x, y = pictures(200), classes(200)
     twice = TensorDataset(torch.cat([x, x[:8]]), torch.cat([y, (y[:8] + 1) % 4]))
     finding = said(looked_through(twice))["label-noise"]

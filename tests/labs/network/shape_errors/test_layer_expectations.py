@@ -110,6 +110,21 @@ def test_heads_are_kept_divisible() -> None:
     assert "embed_dim=12" in str(told(lambda: attention(even, even, even)).suggestion)
 
 
+@pytest.mark.parametrize(
+    ("layer", "shape", "said"),
+    [
+        (nn.Linear(20, 3), (4, 21), "Linear(in_features=20) got 21; set in_features=21, or pass it 20"),
+        (
+            nn.Conv2d(3, 8, 3),
+            (4, 5, 9, 9),
+            "Conv2d(in_channels=3) got 5 channels; set in_channels=5, or pass it 3",
+        ),
+    ],
+)
+def test_the_first_layer_has_no_layer_before_it(layer: nn.Module, shape: tuple[int, ...], said: str) -> None:
+    assert told(lambda: layer(torch.zeros(shape))).suggestion == said
+
+
 def test_a_layer_before_is_quoted_only_with_what_it_outputs() -> None:
     model = nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(8))
     found = clew.summary(model, (4, 5, 3), keep_going=True).shape_error

@@ -138,7 +138,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("loss", "output", "target", "hint"), LOSSES)
-def test_losses_say_what_target_they_want(loss: nn.Module, output: Tensor, target: Tensor, hint: str) -> None:
+def test_losses_say_what_target_they_need(loss: nn.Module, output: Tensor, target: Tensor, hint: str) -> None:
     found = explain_mismatch(caught(lambda: loss(output, target)))
     assert found is not None
     assert hint in (found.suggestion or "")

@@ -1,4 +1,4 @@
-"""What is noted again for a twin must be what would have been noted had it run."""
+"""What is copied for an identical layer must equal what would have been recorded if it had run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that look alike and are not: each must be traced as it runs."""
+"""Blocks that look alike but differ: each must be traced as it runs."""
 
 from __future__ import annotations
 

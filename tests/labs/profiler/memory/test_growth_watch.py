@@ -1,4 +1,4 @@
-"""Programs whose memory grows from step to step, and who is named for it; and those where nobody may be."""
+"""Programs whose memory grows from step to step, and what is named as the owner; or that nothing is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of the process and its children: who they are, how often they are read, and what is growth."""
+"""Memory of the process and its children: which they are, how often they are read, and what is growth."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_steady_rise_is_measured() -> None:
     assert slope(0.1 * MB * STEPS) == pytest.approx(0.1 * MB, rel=0.01)
 
 
-def test_so_is_one_in_noise_and_one_in_stairs() -> None:
+def test_a_rise_in_noise_or_in_steps_is_measured_too() -> None:
     assert slope(0.1 * MB * STEPS + 3 * MB * NOISE) == pytest.approx(0.1 * MB, rel=0.1)
     assert slope(16 * MB * np.floor(STEPS / 160)) == pytest.approx(0.1 * MB, rel=0.2)
 

@@ -1,4 +1,4 @@
-"""`clew.try_faster` and `clew.batch_sizes` on what is handed over."""
+"""`clew.try_faster` and `clew.batch_sizes` on the arguments of a call."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_without_time_nothing_is_begun_and_it_is_said():
     assert all("time limit reached" in a.reason or a.reason == "not here" for a in found.values())
 
 
-def test_a_failing_change_is_told_in_one_line_and_the_others_go_on():
+def test_a_failing_change_is_reported_in_one_line_and_the_others_go_on():
     class Fussy(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:
             if self.param_groups[0]["foreach"]:

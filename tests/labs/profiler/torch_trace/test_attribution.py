@@ -1,4 +1,4 @@
-"""Whose time it was: forward ops, nodes of the backward, optimizers, on networks whose answer is known."""
+"""What time is attributed to: forward ops, backward nodes, optimizers of networks with known answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that ask a tensor for its numbers are counted at the user's line, and the methods put back."""
+"""Calls that read a tensor's values are counted at the user's line, and the methods are restored."""
 
 from __future__ import annotations
 

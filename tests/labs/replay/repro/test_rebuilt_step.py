@@ -1,4 +1,4 @@
-"""What is described and made again is the same: values, identities, and what a model computes."""
+"""What is described and rebuilt is the same: values, identities, and what a model computes."""
 
 from __future__ import annotations
 

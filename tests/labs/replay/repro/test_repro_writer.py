@@ -1,4 +1,4 @@
-"""A held step goes to a folder and comes back; what can't be written is said and harms nothing."""
+"""A kept step is saved and loaded again; what can't be written is reported and does no harm."""
 
 from __future__ import annotations
 
@@ -124,14 +124,14 @@ def test_it_is_written_once_and_said(tmp_path: Path) -> None:
     assert json.loads((Path(note["path"]) / "repro.json").read_text())["step"] == 7
 
 
-def test_a_step_that_is_too_large_is_skipped_and_said(tmp_path: Path) -> None:
+def test_a_step_that_is_too_large_is_skipped_and_reported(tmp_path: Path) -> None:
     notes = RecordedNotes()
     ReproWriter(tmp_path / "repro", notes, limit=20)(bad_step(), NOTHING)
     assert notes.data == [{"written": False, "reason": "it would take more than 20 bytes"}]
     assert not list(tmp_path.glob("repro/*"))
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "repro").write_text("a file")
     notes = RecordedNotes()
     ReproWriter(tmp_path / "repro", notes)(bad_step(), NOTHING)
@@ -238,7 +238,7 @@ def test_what_another_model_gave_is_not_run_again_without_the_statements(tmp_pat
     assert list(SavedStep(tmp_path).outputs()) == ["output 0"]
 
 
-def test_another_version_of_torch_is_said(tmp_path: Path) -> None:
+def test_another_version_of_torch_is_reported(tmp_path: Path) -> None:
     write(tmp_path, bad_step(), NOTHING)
     assert SavedStep(tmp_path).other_versions is None
     data = json.loads((tmp_path / "repro.json").read_text())
@@ -269,7 +269,7 @@ def test_training_goes_on_as_it_would_have_after_a_step_was_saved(tmp_path: Path
     assert list(session.path.glob("repro/step-*/repro.json"))
 
 
-def test_a_failure_while_saving_is_said_and_harms_nothing(
+def test_a_failure_while_saving_is_reported_and_harms_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def fails(*_: Any) -> None:

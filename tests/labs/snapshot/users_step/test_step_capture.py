@@ -1,4 +1,4 @@
-"""From a running program to a subject: how the loss is made again, what is data, and what is refused."""
+"""From a running program to a subject: how the loss is recomputed, what is data, and what is refused."""
 
 from __future__ import annotations
 
@@ -427,7 +427,7 @@ def test_tensors_that_nothing_optimises_are_refused():
 
     subject = captured(program)
     assert subject.step is None
-    assert "weight is trained, but is in no module or optimizer" in subject.reasons["step"]
+    assert "weight is trained, but belongs to no module or optimizer" in subject.reasons["step"]
 
 
 def test_bare_parameters_of_an_optimizer_are_no_data():

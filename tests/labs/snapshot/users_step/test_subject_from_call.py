@@ -219,7 +219,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_can_not_be_used_is_said_in_one_clear_line(name: str) -> None:
+def test_what_can_not_be_used_is_reported_in_one_clear_line(name: str) -> None:
     wrong, said = WRONG[name]
     with pytest.raises(CannotExamine) as caught:
         wrong()

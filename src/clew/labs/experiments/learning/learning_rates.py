@@ -92,7 +92,7 @@ class RateTrainings:
         seeds: int,
         clock: Clock,
     ) -> Result:
-        """What the check reads: gains over the seeds at the user's rate, and at this factor on it."""
+        """What the check reads: gains over the seeds at the user's rate, and at this multiple of it."""
         own = self.subject.learning_rate()
         rows = []
         for number, factor in enumerate((1.0, best)):
@@ -137,7 +137,7 @@ class HigherRates(Experiment):
     rank = 21
     needs_optimizer = True
 
-    higher: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)  # factors on the user's rate
+    higher: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)  # multiples of the user's rate
     clear: float = 0.05  # share of a higher rate's gain at which the answer is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
@@ -161,7 +161,7 @@ class LowerRates(Experiment):
     rank = 20
     needs_optimizer = True
 
-    lower: tuple[float, ...] = (0.1, 0.01, 0.001)  # factors on the user's rate
+    lower: tuple[float, ...] = (0.1, 0.01, 0.001)  # multiples of the user's rate
     clear: float = 0.5  # share of a lower rate's gain at which the answer is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:

@@ -14,7 +14,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 from clew.records.facts.learning_experiment_facts import OptimizerGains, OptimizerUnfitFact
 
-Entry = tuple[str, float]  # optimizer, and its rate (a factor on the user's own)
+Entry = tuple[str, float]  # optimizer, and its rate (a multiple of the user's own)
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class OtherOptimizers(Experiment):
     rank = 38
     needs_optimizer = True
 
-    own: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)  # factors on the user's rate
+    own: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)  # multiples of the user's rate
     usual: tuple[float, ...] = (1e-3, 1e-2, 0.1)  # rates that the user's optimizer is tried at, too
     sgd: tuple[float, ...] = (0.1, 0.01)  # with a momentum of 0.9
     adam: tuple[float, ...] = (1e-2, 1e-3)
@@ -62,7 +62,7 @@ class OtherOptimizers(Experiment):
         return found
 
     def _rivals(self, optimizer: Optimizer) -> list[Entry]:
-        """Optimizers of another kind: the same one at another rate is a matter of the rate."""
+        """Optimizers of another kind: the same one at another rate only tests the rate."""
         adams = [(name, rate) for name in ("Adam", "AdamW") for rate in self.adam]
         sgds = [("SGD", rate) for rate in self.sgd]
         if "Adam" in type(optimizer).__name__:

@@ -150,7 +150,7 @@ class _Dependence(NamedTuple):
 
     given: float | None
     data: float | None
-    alike: bool  # the models are given the same whatever the batch
+    alike: bool  # the models get the same input for every batch
 
 
 def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> _Dependence:

@@ -24,7 +24,7 @@ from clew.records.facts.network_experiment_facts import DerivativeComparison
 from clew.records.site import Line
 
 STEPS = (1e-5, 1e-6, 1e-7)  # of a tensor's size: in double precision all are exact to about 1e-8
-JITTER = 1e-3  # of a tensor's size: off the kinks where weights start, at zero above all
+JITTER = 1e-3  # of a tensor's size: away from the kinks at which weights often start, such as zero
 
 SAME, WRONG, UNSURE = "same", "wrong", "unsure"
 

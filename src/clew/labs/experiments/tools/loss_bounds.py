@@ -28,7 +28,7 @@ class MeasuredLoss:
     """The user's loss of a batch at one moment, and how low it could be; None where that is not known."""
 
     loss: float
-    known: float | None = None  # the part that torch's loss functions made
+    known: float | None = None  # the part that torch's loss functions computed
     floor: float | None = None  # of that part
     constant: float | None = None  # of that part, for the best answer that ignores the input
     accuracy: float | None = None  # share of right answers, for classes

@@ -32,7 +32,7 @@ class TrainingSetting:
     """How to train: as the user does, except for what is set here."""
 
     optimizer: str = OWN
-    rate: float = 1.0  # a factor on the user's own rates; for another optimizer its rate
+    rate: float = 1.0  # a multiple of the user's own rates; for another optimizer, its rate
     dropout: bool = True
     decay: bool = True
     noise: bool = True  # False: the same random numbers in every step

@@ -157,7 +157,7 @@ def _near_points(sketches: Sketches, others: Sketches | None) -> tuple[list[Matc
 
 
 class _NeighbourDistances:
-    """How far a sample is from its neighbours, measured on some of all."""
+    """How far a sample is from its neighbours, measured on some of the samples."""
 
     def __init__(self, points: Matrix) -> None:
         self._points = points

@@ -14,6 +14,7 @@ from clew.labs.network.shape_errors.mismatch import (
     Maker,
     Mismatch,
     channels_source,
+    corrected_input,
     last_size_source,
     shape_text,
     sizes_text,
@@ -47,9 +48,12 @@ def _batched(layer: _ConvNd, x: Tensor, before: Maker | None) -> Mismatch | None
         text += f": they are last; {channels_second(x)}"
     elif got % layer.groups:
         source = channels_source(got, x, before)
-        text += f"{source}; it must output {wanted}, or another multiple of groups={layer.groups}"
+        multiple = f"{wanted}, or another multiple of groups={layer.groups}"
+        text += f"{source}; {corrected_input(multiple, before)}"
     else:
-        text += f"{channels_source(got, x, before)}; set in_channels={got}, or have it output {wanted}"
+        text += (
+            f"{channels_source(got, x, before)}; set in_channels={got}, or {corrected_input(wanted, before)}"
+        )
     return Mismatch("shape", f"batch × {wanted} × …", shape_text(x), text)
 
 
@@ -111,7 +115,7 @@ def _too_small(layer: _ConvNd, x: Tensor) -> Mismatch | None:
             what = "sequence" if spatial == 1 else "image"
             text = (
                 f"the {what} is down to {sizes_text(x.shape[-spatial:])} here, smaller than the kernel: use "
-                "fewer poolings or strides, or padding"
+                "fewer pooling layers or strides, or padding"
             )
             return Mismatch("shape", f"at least {sizes_text(layer.kernel_size)}", shape_text(x), text)
     return None
@@ -288,7 +292,7 @@ def _last_size(
     elif wanted in x.shape[1:]:
         text += f"; dimension {list(x.shape).index(wanted, 1)} has that size: is a transpose missing?"
     elif got % multiple_of == 0:
-        text += f"; set {name}={got}, or have it output {wanted}"
+        text += f"; set {name}={got}, or {corrected_input(wanted, before)}"
     return Mismatch("shape", f"… × {wanted}", shape_text(x), text)
 
 

@@ -47,15 +47,20 @@ def shape_text(tensor: Tensor) -> str:
 
 
 def last_size_source(size: int, before: Maker | None) -> str:
-    """Where the last size comes from; empty for a layer whose features are in another dimension."""
+    """Where the last size comes from; empty if unknown, or if the features are in another dimension."""
     if before is None:
-        return f": the layer before it outputs {size}"
+        return ""
     return f": {before.path} before it outputs {size}" if before.puts_out in (None, size) else ""
 
 
 def channels_source(size: int, x: Tensor, before: Maker | None) -> str:
     """Where the channels come from; the whole shape if the layer's channels may be elsewhere."""
     if before is None:
-        return f": the layer before it outputs {shape_text(x)}"
+        return ""
     made = str(size) if before.puts_out == size else shape_text(x)
     return f": {before.path} before it outputs {made}"
+
+
+def corrected_input(wanted: int | str, before: Maker | None) -> str:
+    """What would give the layer the size that it wants; without a layer before it, the program does."""
+    return f"have it output {wanted}" if before is not None else f"pass it {wanted}"

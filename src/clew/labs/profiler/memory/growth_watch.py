@@ -93,7 +93,7 @@ class GrowthWatch:
             return steady_slope(self._readings)
         return steady_slope(self._readings, CLEAR_RISE, CLEAR_SHARE)
 
-    # -- who --
+    # -- owners --
 
     def _survey(self, step: int) -> None:
         with off_the_clock(self._watcher, self._guard):

@@ -186,7 +186,7 @@ def container_kind(value: Any) -> type | None:
 
 
 def length(value: Any, kind: type) -> int:
-    """The length by the built-in type, whatever the user's class says."""
+    """The length according to the built-in type, not to the user's class."""
     counted: int = kind.__dict__["__len__"](value)
     return counted
 

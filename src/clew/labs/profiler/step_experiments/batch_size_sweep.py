@@ -176,7 +176,7 @@ class _Sweep:
             self.runner.half(variant, [batch], 1, warm=False)
             one.seconds = self.runner.half(variant, [batch], 1, warm=False)
             one.memory = memory_of_step(self.runner, variant, batch)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - of one sample BatchNorm makes nothing
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - BatchNorm rejects a single sample
             return f"the step fails: {error_line(error)}"
         one.batch = batch
         return ""

@@ -135,7 +135,7 @@ class Scopes:
             if known is not None and known[0]() is module:
                 return known[1]
             return self._outermost(module) if level == 0 else None
-        except Exception:  # noqa: BLE001 - the user's forward must run whatever happens here
+        except Exception:  # noqa: BLE001 - nothing here may stop the user's forward
             return None
 
     def _evaluation(self, module: nn.Module) -> str | None:

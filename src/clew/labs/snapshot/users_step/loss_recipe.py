@@ -96,7 +96,7 @@ def recipe_to_put_back(frame: FrameType, line: int, delivered: Any = None) -> Re
 
 
 class _Builder:
-    """From what is known of a loss to a recipe."""
+    """Turns what is known of a loss into a recipe."""
 
     def __init__(
         self, made: LossMade, earlier: Mapping[str, Any], delivered: Any = None, *, puts_back: bool = False

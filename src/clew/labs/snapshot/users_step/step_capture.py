@@ -87,7 +87,7 @@ class Capture:
         self._loader: Any = None
         self._release_loaders = self.watcher.seen_samples.keep_loaders()
 
-    # -- what happens --
+    # -- events --
 
     def forward(self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A model returned."""
@@ -171,7 +171,7 @@ class Capture:
             return "its inputs were not found"
         bare = self._bare(values)
         if bare:
-            return f"{bare} is trained, but is in no module or optimizer"
+            return f"{bare} is trained, but belongs to no module or optimizer"
         taken = self._copied(values)
         enabled, dtype = self.watcher.replay_inputs.autocast
         reason = ""
@@ -259,7 +259,7 @@ class Capture:
         known = samples.objects.get(number) if number is not None else None
         return known() if known is not None else None
 
-    # -- what came of it --
+    # -- results --
 
     @property
     def began(self) -> bool:
