@@ -46,6 +46,7 @@ from clew.records import signals
 from clew.records.facts.step_facts import PatternFact
 from clew.records.site import Line, Site
 
+NEVER = sys.maxsize
 INVENTORY_AFTER = 3  # steps until every optimizer of a typical program has stepped once
 
 NAME = "loop"
@@ -76,7 +77,7 @@ class Watcher:
         self.loop = LoopCollectors(sink, guard, self.models, self.optimizers)
         self.between_steps: list[Callable[[int], None]] = []  # called with the step that begins
         self.limit: int | None = None  # a step before which they must be called
-        self.due = sys.maxsize  # and from this one on
+        self.due = NEVER  # and from this one on
         self.forwards = Forwards(self, guard)
         self.modes = Modes(sink, self.clock, self.pattern)
         self.replay_inputs = ReplayInputs()
@@ -119,6 +120,28 @@ class Watcher:
             self.optimizers.note_created(thing)
         else:
             raise TypeError(f"attach takes models and optimizers, not {type(thing).__name__}")
+
+    # -- for what else runs during the training: see also `between_steps`, `before_update`, `observers` --
+
+    def stop_before(self, step: int | None) -> None:
+        """The listeners of `between_steps` end the run before this step: then they must be called."""
+        self.limit = step
+
+    def call_listeners_from(self, step: int = NEVER, *, sampling: bool = True) -> None:
+        """Call them from this step on. `sampling`: whether steps are sampled until the next call."""
+        self.due = step
+        self.sampler.paused = not sampling
+
+    @property
+    def times_listeners(self) -> bool:
+        """Whether they are being called inside a probe, which counts their time."""
+        return not self.machine.light.calls_listeners
+
+    def explain_alarms(self, explain: Callable[[str, int, OptimizerState | None], None]) -> None:
+        """Call this when a loss or gradient is not finite, while the inputs of the step still exist."""
+        self.on_alarm = explain
+
+    # -- what the program does --
 
     def model_appeared(self) -> None:
         """A new root module: parameter names may change, and everything is listed again soon."""
