@@ -22,7 +22,7 @@ from clew.records.step_costs import Profile
 from clew.session.run_options import enabled
 
 if TYPE_CHECKING:
-    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_assembly import StepDurations
     from clew.labs.profiler.profile_recorder import ProfileRecorder
     from clew.labs.profiler.window_contents import WindowReading
     from clew.render.run_summary import RunSummary
@@ -142,17 +142,17 @@ class ProfileBlock:
         roof_file = cache_root() / "roof.json"
         return profile_of(self._recorder.seen, self._timed, roof_file=roof_file, notes=self._notes)
 
-    def _timed(self, reading: WindowReading) -> Timed | None:
+    def _timed(self, reading: WindowReading) -> StepDurations | None:
         """The parts of a step as the windows measured them, scaled to the length of the other steps."""
         import numpy as np
 
-        from clew.labs.profiler.profile_assembly import Timed
+        from clew.labs.profiler.profile_assembly import StepDurations
 
         assert self._recorder is not None
         if not self._times:
             return None
         steps = np.arange(len(self._times), dtype=np.int64)
-        timed = Timed(steps, np.array(self._times), {}, np.zeros(len(steps)))
+        timed = StepDurations(steps, np.array(self._times), {}, np.zeros(len(steps)))
         others = timed.without(self._recorder.windows.profiled | {0})
         median = (others if len(others.steps) else timed).quantile(0.5)
         if not reading.step:
@@ -160,7 +160,7 @@ class ProfileBlock:
         scale = min(median / reading.step, 1.0)
         parts = {name: np.array(values) * scale for name, values in reading.by_step.items()}
         total = np.array(reading.durations) * scale
-        return Timed(np.array(reading.steps, dtype=np.int64), total, parts, np.zeros(len(total)))
+        return StepDurations(np.array(reading.steps, dtype=np.int64), total, parts, np.zeros(len(total)))
 
     # -- output --
 

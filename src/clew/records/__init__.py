@@ -4,6 +4,7 @@ Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 
 - `built_ins`: built-in checks and experiments: every class of a kind that the folders of a package define
 - `codec`: JSON codec for frozen dataclasses: written on one machine and read on another
+- `data_names`: names that programs give to labels and to held-out data
 - `data_report`: report of `clew data`: everything it found, as plain data for rendering. No torch here
 - `dataset_survey`: survey of a dataset, split by split: plain data for the checks and for rendering
 - `errors`: errors that Clew's own functions raise for arguments that they cannot use

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
+from clew.labs.experiments.tools.float64_step import Float64Mode, doubled_batch, in_double
 from clew.labs.experiments.tools.gradcheck import (
     SAME,
     UNSURE,
@@ -102,7 +102,7 @@ class FiniteDifferences(Experiment):
 class _Float64Step:
     """The step at one point near the initial weights, repeated with the same random numbers."""
 
-    def __init__(self, snapshot: StepSnapshot, batch: StepBatch, mode: Doubling) -> None:
+    def __init__(self, snapshot: StepSnapshot, batch: StepBatch, mode: Float64Mode) -> None:
         subject = snapshot.subject
         self._subject = subject
         self._snapshot = snapshot

@@ -53,7 +53,7 @@ class StepVariant:
     change: Callable[[Optimizer], None] = unchanged  # applied to a clone of each optimizer
     around: Around = contextlib.nullcontext  # a stretch of steps
     within: Around = contextlib.nullcontext  # from the batch to the loss of one step
-    feed: Callable[[StepBatch], StepBatch] = as_given
+    convert: Callable[[StepBatch], StepBatch] = as_given
     set_to_none: bool = True  # what zero_grad does with gradients
 
 
@@ -89,7 +89,7 @@ class StepRunner:
             for optimizer in optimizers:
                 optimizer.zero_grad(set_to_none=variant.set_to_none)
             with variant.within():
-                loss = self.snapshot.loss(variant.feed(batch))
+                loss = self.snapshot.loss(variant.convert(batch))
             loss.backward()
             if self.subject.clip is not None:
                 nn.utils.clip_grad_norm_(self._parameters, self.subject.clip)
