@@ -48,7 +48,7 @@ class ProfileBlock:
         self._python = python
         self._quiet = quiet
         self._full = full
-        self._handle: Any = None
+        self._step_hook: Any = None
         self._recorder: ProfileRecorder | None = None
         self._cycle: Any = None  # of several optimizers
         self._step = 0
@@ -90,7 +90,7 @@ class ProfileBlock:
         find = models.known if watcher is not None else models.root_of
         schedule = Schedule(ROUNDS, self._steps, kinds, warm=False)
         self._recorder = ProfileRecorder(schedule, self._failed, models, find)
-        self._handle = register_optimizer_step_post_hook(self._stepped)
+        self._step_hook = register_optimizer_step_post_hook(self._stepped)
         self._cycle = Cycle()
         self._recorder.windows.step_begins(0)
         self._ended = perf_counter()
@@ -121,7 +121,7 @@ class ProfileBlock:
         self._take_off()
 
     def _take_off(self) -> None:
-        handle, self._handle = self._handle, None
+        handle, self._step_hook = self._step_hook, None
         if handle is not None:
             handle.remove()
         if self._recorder is not None:

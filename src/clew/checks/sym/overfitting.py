@@ -53,6 +53,7 @@ class Turn:
 class Overfitting(Check):
     id = "SYM001"
     name = "overfitting"
+    rank = 1120
     needs = (signals.LOSS,)
     scope = TRAINING
 

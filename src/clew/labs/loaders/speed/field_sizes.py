@@ -43,13 +43,13 @@ class FieldSizes:
     """Measures samples one by one; keeps only numbers about them."""
 
     def __init__(self) -> None:
-        self._fields: dict[str, _Seen] = {}
+        self._seen_fields: dict[str, _Seen] = {}
         self._bytes: list[float] = []
 
     def add(self, sample: Any) -> None:
         total = 0.0
         for name, value in sample_fields(sample).items():
-            total += self._add(self._fields.setdefault(name, _Seen()), value)
+            total += self._add(self._seen_fields.setdefault(name, _Seen()), value)
         self._bytes.append(total)
 
     def _add(self, seen: _Seen, value: Any) -> float:
@@ -68,7 +68,7 @@ class FieldSizes:
     def result(self, workers: int = 0, notes: Sequence[str] = ()) -> Sizes:
         if not self._bytes:
             return Sizes(notes=tuple(notes), workers=workers)
-        fields = tuple(_summed(name, seen) for name, seen in self._fields.items())
+        fields = tuple(_summed(name, seen) for name, seen in self._seen_fields.items())
         heaviest_first = tuple(sorted(fields, key=lambda f: -f.bytes))
         return Sizes(
             heaviest_first,

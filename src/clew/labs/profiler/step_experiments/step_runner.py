@@ -64,17 +64,17 @@ class StepRunner:
     subject: Subject
     snapshot: StepSnapshot
     now: Callable[[], float]
-    _base: TrainingState = field(init=False)
-    _parameters: list[nn.Parameter] = field(init=False)
+    _start: TrainingState = field(init=False)
+    _trained: list[nn.Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._base = TrainingState.take(list(self.subject.models.values()), self.subject.optimizers)
-        self._parameters = self.subject.parameters()
+        self._start = TrainingState.take(list(self.subject.models.values()), self.subject.optimizers)
+        self._trained = self.subject.parameters()
 
     def start(self, variant: StepVariant, seed: int = 0) -> list[Optimizer]:
         """Reset to the state before the first step; returns clones of the optimizers."""
-        self._base.put()
-        for tensor, _ in self._base.tensors:
+        self._start.put()
+        for tensor, _ in self._start.tensors:
             tensor.grad = None
         clones = [cloned_optimizer(o) for o in self.snapshot.optimizers]
         for clone in clones:
@@ -92,7 +92,7 @@ class StepRunner:
                 loss = self.snapshot.loss(variant.convert(batch))
             loss.backward()
             if self.subject.clip is not None:
-                nn.utils.clip_grad_norm_(self._parameters, self.subject.clip)
+                nn.utils.clip_grad_norm_(self._trained, self.subject.clip)
             return loss.detach()
 
         if len(optimizers) == 1 and type(optimizers[0]).__name__ == "LBFGS":
