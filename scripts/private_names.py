@@ -38,8 +38,6 @@ FOREIGN = {
         "_global_backward_hooks",
         "_global_backward_pre_hooks",
         "_global_forward_hooks",
-        "_global_forward_hooks_always_called",
-        "_global_forward_hooks_with_kwargs",
         "_global_forward_pre_hooks",
         "_has_any_global_hook",
     ],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from clew.api.examine import unseen
+from clew.api.examine import unwatched
 from clew.checks.run_view import RunView
 from clew.checks.runner import judged
 from clew.labs.loaders.loader_view import view_loader
@@ -38,7 +38,7 @@ class DataReport(Report):
 
     def show(self, number: int = 8) -> DataReport:
         """The same report with this many samples; nothing is measured again."""
-        with unseen():
+        with unwatched():
             loaders = tuple(view_loader(loader, number) for loader in self.readable)
         return replace(self, loaders=loaders or self.loaders)
 
@@ -46,7 +46,7 @@ class DataReport(Report):
         """One sample through every stage, of the first loader whose samples have an index."""
         for loader in self.readable:
             if loader.dataset is not None:
-                with unseen():
+                with unwatched():
                     shown = view_loader(loader, 0, sample=index)
                 return replace(self, loaders=(shown,), measured=(), surveys=())
         raise CannotRead("a single sample is not available because there is no dataset")
@@ -107,7 +107,7 @@ def data(
         time_limit=time_limit,
     )
     began, notes = perf_counter(), FactsInMemory([*threshold_facts()])
-    with unseen():
+    with unwatched():
         readable = [readable_loader(loader, role=TRAIN)]
         readable += [readable_loader(val, role=EVAL, names=("val",))] if val is not None else []
         line = _line() if progress or (progress is None and _is_terminal()) else None

@@ -73,7 +73,7 @@ def examine(
     """
     experiments = _chosen(only, skip)
     notes, began = FactsInMemory([*threshold_facts()]), perf_counter()
-    with unseen(), keep_loader_generators(batch_or_loader):
+    with unwatched(), keep_loader_generators(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
         subject.line = user_line()
         with as_in_training(model):
@@ -112,7 +112,7 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: FactsInMe
     return [e for e in experiments if not e.needs_optimizer]
 
 
-def unseen() -> contextlib.AbstractContextManager[None]:
+def unwatched() -> contextlib.AbstractContextManager[None]:
     """Hide the experiments from a session in this process: they are not its training."""
     session = active()
     watcher = session.watcher if session is not None else None

@@ -42,7 +42,7 @@ class TorchAttachment:
         watcher = Watcher(session.writer, guard, budget=options.budget, every_step=options.every_step)
         seams = Seams(watcher, guard)
         session.watcher, session.seams = watcher, seams
-        watcher.limit = options.steps
+        watcher.stop_before(options.steps)
         watcher.between_steps.append(session.judge.stop_if_asked)
         for activity in session.activities:
             activity.wire(watcher, guard, seams)

@@ -329,13 +329,13 @@ def test_only_models_that_were_loaded_are_compared(load, tmp_path):
 
 def test_loaders_stay_alive_until_everyone_who_keeps_them_has_released_them(tmp_path):
     with clew.attach(run_root=tmp_path, quiet=True) as session:
-        feeding = session.watcher.feeding
-        first, second = feeding.keep_loaders(), feeding.keep_loaders()
+        samples = session.watcher.seen_samples
+        first, second = samples.keep_loaders(), samples.keep_loaders()
         train(DataLoader(TensorDataset(X, Y), batch_size=16))
         first()
         first()
         gc.collect()
-        assert list(feeding.existing_loaders()) == [0]
+        assert list(samples.existing_loaders()) == [0]
         second()
         gc.collect()
-        assert feeding.existing_loaders() == {}
+        assert samples.existing_loaders() == {}

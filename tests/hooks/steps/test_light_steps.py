@@ -146,12 +146,12 @@ def test_a_backward_ends_what_is_held_of_the_forwards_before_it(tmp_path):
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.01) for model in (first, second)]
     held = []
     with clew.attach(run_root=tmp_path, quiet=True) as session:
-        holding = session.watcher.holding
+        replay_inputs = session.watcher.replay_inputs
         for _ in range(STEPS):
             first(torch.randn(8, 4), torch.ones(1)).square().mean().backward()
             optimizers[0].step()
             loss = second(torch.randn(8, 4)).square().mean()
-            held.append([type(call[0]).__name__ for call in holding.calls])
+            held.append([type(call[0]).__name__ for call in replay_inputs.calls])
             loss.backward()
             optimizers[1].step()
             for optimizer in optimizers:

@@ -1,8 +1,11 @@
 """Steps that the library notes are recorded as those that Python notes, whatever comes between them."""
 
 import gc
+import re
 import sys
 import weakref
+from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -22,9 +25,13 @@ from torch import nn
 
 import clew
 from clew.api.open_run import open_run
+from clew.hooks.entry.guard import Guard
 from clew.hooks.steps import light_recorder, native_steps
 from clew.hooks.steps.native_steps import NativeSteps
 from clew.hooks.steps.sampling_budget import SamplingBudget
+from clew.hooks.steps.step_clock import OF_CLOCK, STEP_SIGNALS, Pattern, StepClock, StepColumn
+from clew.measure import kernel
+from clew.measure.deferred_values import Late
 
 needs_the_library = pytest.mark.skipif(
     native_steps.natives() is None, reason="built without a C compiler: there are no such steps"
@@ -83,6 +90,41 @@ def recorded(program, folder, monkeypatch, by_the_library, wait=3600.0):
     left_out = ("pattern", "parameters", "optimizer_use", "git")
     facts = sorted((fact.kind, fact.step) for fact in data.facts if fact.kind not in left_out)
     return series, facts, sum(rows)
+
+
+def test_the_columns_of_a_step_are_the_same_in_python_and_in_c():
+    source = (Path(kernel.__file__).parent / "steps.c").read_text()
+    (listed,) = re.findall(r"^enum \{ (NOW,.*) \};", source, re.MULTILINE)
+    assert listed.split(", ") == [*StepColumn.__members__, "COLUMNS"]
+    assert [column.value for column in StepColumn] == list(range(len(StepColumn)))
+
+
+def test_a_steps_row_has_a_column_for_each_of_its_signals():
+    written = []
+
+    class Log:
+        def site(self, site):
+            return 0
+
+        def table(self, names, sites, dtype="f8"):
+            return names
+
+        def rows(self, table, steps, values):
+            written.append((table, values))
+
+    clock = StepClock(Log(), Pattern(lambda *_: None), Guard(lambda *_: None), Late())
+    noted = {column: 2.0**-column for column in StepColumn if column < OF_CLOCK}
+    noted[StepColumn.NOW] = perf_counter() + 100.0
+    clock.write(0, list(noted.values()), 7.0)
+    ((table, values),) = written
+    assert table == STEP_SIGNALS
+    row = dict(zip(table, values[0].tolist(), strict=True))
+    times = ("data", "forward", "backward", "optimizer")
+    assert [row[f"time.{name}"] for name in times] == [2.0**-k for k in (2, 3, 4, 5)]
+    assert (row["time.clew"], row["batch.size"], row["events.pattern"]) == (2.0**-1, 2.0**-6, 2.0**-7)
+    assert row["memory.rss"] == 7.0
+    assert row["step.time"] == pytest.approx(row["wall"])
+    assert row["time.rest"] == pytest.approx(row["step.time"] - sum(2.0**-k for k in range(1, 6)))
 
 
 @needs_the_library
@@ -146,11 +188,11 @@ def test_what_the_model_was_given_is_known_in_the_middle_of_a_usual_step(tmp_pat
         loss = model(x).sum().detach().requires_grad_()  # which the change of its input does not hurt
         x.add_(1)
         watcher.machine.light.settle()
-        assert [(call[0], call[1][0]) for call in watcher.holding.calls] == [(model, x)]
-        assert watcher.holding.changed() == [x]
+        assert [(call[0], call[1][0]) for call in watcher.replay_inputs.calls] == [(model, x)]
+        assert watcher.replay_inputs.changed() == [x]
         assert watcher.reported_step == STEPS
         loss.backward()
-        assert watcher.holding.loss == pytest.approx(loss.item())
+        assert watcher.replay_inputs.loss == pytest.approx(loss.item())
         optimizer.step()
     assert session.step == STEPS + 1
 
@@ -194,7 +236,7 @@ def test_references_are_counted_as_before(tmp_path):
     optimizer = sgd(model)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         simple(model=model, optimizer=optimizer)
-        things = [model, optimizer, X, None, True, False, float, torch.Tensor, session.watcher.holding]
+        things = [model, optimizer, X, None, True, False, float, torch.Tensor, session.watcher.replay_inputs]
         things += [optimizer.param_groups, simple.__code__, torch.Tensor.backward.__code__]
         before = [sys.getrefcount(thing) for thing in things]
         for _ in range(10):

@@ -11,23 +11,23 @@ import torch
 from torch import nn
 
 import clew
-from clew.hooks.steps.replay_inputs import DERIVED, LEARNING, MOST_CALLS, Holding
+from clew.hooks.steps.replay_inputs import DERIVED, LEARNING, MOST_CALLS, ReplayInputs
 
 MODEL = nn.Linear(2, 2)
 
 
-def learned(draw) -> Holding:
-    """A holding that has seen the first steps of a program that draws random numbers so."""
-    holding = Holding()
+def learned(draw) -> ReplayInputs:
+    """The inputs kept after the first steps of a program that draws random numbers so."""
+    inputs = ReplayInputs()
     for _ in range(LEARNING):
-        holding.before_forward()
+        inputs.before_forward()
         draw()
-        holding.after_forward(MODEL, (), {})
-        holding.before_backward()
-        holding.backward(1.0, (None, None))
-        holding.clear()
-    holding.forward(MODEL, (), {})
-    return holding
+        inputs.after_forward(MODEL, (), {})
+        inputs.before_backward()
+        inputs.backward(1.0, (None, None))
+        inputs.clear()
+    inputs.forward(MODEL, (), {})
+    return inputs
 
 
 def test_only_generators_that_steps_draw_from_are_held():
@@ -38,47 +38,47 @@ def test_only_generators_that_steps_draw_from_are_held():
 
 
 def test_a_new_forward_after_a_backward_starts_anew_and_the_backwards_are_counted():
-    holding = Holding()
+    inputs = ReplayInputs()
     for number in (1, 2):
-        holding.forward(MODEL, (number,), {})
-        holding.backward(0.5, ("train.py", number))
-    assert [args for _, args, _ in holding.calls] == [(2,)]
-    assert (holding.backwards, holding.accumulates, holding.line) == (2, True, ("train.py", 2))
-    holding.clear()
-    assert (holding.calls, holding.backwards) == ([], 0)
+        inputs.forward(MODEL, (number,), {})
+        inputs.backward(0.5, ("train.py", number))
+    assert [args for _, args, _ in inputs.calls] == [(2,)]
+    assert (inputs.backwards, inputs.accumulates, inputs.line) == (2, True, ("train.py", 2))
+    inputs.clear()
+    assert (inputs.calls, inputs.backwards) == ([], 0)
 
 
 def test_the_only_call_of_a_plain_step_is_one_like_others():
-    holding = Holding()
+    inputs = ReplayInputs()
     x, y = torch.ones(2, 2), torch.zeros(2, 2)
-    holding.first = (MODEL, (x,), x._version)
-    holding.forward(MODEL, (y,), {})
+    inputs.first = (MODEL, (x,), x._version)
+    inputs.forward(MODEL, (y,), {})
     x.add_(1.0)
-    assert [id(args[0]) for _, args, _ in holding.calls] == [id(x), id(y)]
-    assert [tensor is x for tensor in holding.changed()] == [True]
-    holding.clear()
-    holding.first = (MODEL, (x,), x._version)
-    holding.clear()
-    assert holding.calls == []
-    holding.first = (MODEL, (x,), x._version)
-    holding.backward(0.5, ("train.py", 1))
-    holding.forward(MODEL, (y,), {})
-    assert [args[0] is y for _, args, _ in holding.calls] == [True]
+    assert [id(args[0]) for _, args, _ in inputs.calls] == [id(x), id(y)]
+    assert [tensor is x for tensor in inputs.changed()] == [True]
+    inputs.clear()
+    inputs.first = (MODEL, (x,), x._version)
+    inputs.clear()
+    assert inputs.calls == []
+    inputs.first = (MODEL, (x,), x._version)
+    inputs.backward(0.5, ("train.py", 1))
+    inputs.forward(MODEL, (y,), {})
+    assert [args[0] is y for _, args, _ in inputs.calls] == [True]
 
 
 def test_of_an_evaluation_nothing_is_held():
-    holding = Holding()
+    inputs = ReplayInputs()
     for _ in range(MOST_CALLS + 3):
-        holding.forward(MODEL, (torch.ones(2, 2),), {})
-    assert holding.calls == []
+        inputs.forward(MODEL, (torch.ones(2, 2),), {})
+    assert inputs.calls == []
 
 
 def test_an_argument_with_a_graph_is_not_held():
-    holding = Holding()
+    inputs = ReplayInputs()
     x, hidden = torch.ones(2, 2), MODEL(torch.ones(2, 2))
     reference = weakref.ref(hidden)
-    holding.forward(MODEL, (x, hidden), {"state": (x, hidden)})
-    assert holding.calls == [(MODEL, (x, DERIVED), {"state": DERIVED})]
+    inputs.forward(MODEL, (x, hidden), {"state": (x, hidden)})
+    assert inputs.calls == [(MODEL, (x, DERIVED), {"state": DERIVED})]
     del hidden
     gc.collect()
     assert reference() is None

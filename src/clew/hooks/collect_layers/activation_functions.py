@@ -72,9 +72,9 @@ class ActivationCalls:
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
-        self._tell = seen  # called for the functions that are replaced
+        self._report = seen  # called for the functions that are replaced
         self.mode: AbstractContextManager[Any] | None = None  # the mode of this forward, set or suspended
-        self._aside: nn.Module | None = None  # while this layer runs, the mode is not set
+        self._suspended_for: nn.Module | None = None  # while this layer runs, the mode is not set
         self._left: AbstractContextManager[Any] | None = None  # finished, but could not be removed yet
         self._thread = 0
         self._made: dict[Any, Any] = {}  # a function -> its replacement
@@ -104,9 +104,9 @@ class ActivationCalls:
             root.calls_in_torch = self._by_mode == self._by_name
         self._by_mode, self._by_name = [], []
         self._patches.remove()
-        mode, aside = self.mode, self._aside
-        self.mode = self._aside = None
-        if mode is not None and aside is None:
+        mode, suspended_for = self.mode, self._suspended_for
+        self.mode = self._suspended_for = None
+        if mode is not None and suspended_for is None:
             self._left = mode
             self.recover()
 
@@ -119,19 +119,19 @@ class ActivationCalls:
             self._left.__exit__(None, None, None)
             self._left = None
 
-    def step_aside(self, root: Root, module: nn.Module) -> None:
+    def suspend_mode(self, root: Root, module: nn.Module) -> None:
         """A layer is about to run: suspend the mode if there is nothing for it to see in the layer."""
         mode = self.mode
-        if mode is None or self._aside is not None or id(module) not in root.quiet:
+        if mode is None or self._suspended_for is not None or id(module) not in root.quiet:
             return
         if _topmost() is mode:  # otherwise the program has set a mode of its own since
-            self._aside = module
+            self._suspended_for = module
             mode.__exit__(None, None, None)
 
-    def come_back(self, module: nn.Module) -> None:
+    def resume_mode(self, module: nn.Module) -> None:
         """The layer has returned and its output has been handled."""
-        if self._aside is module and self.mode is not None:
-            self._aside = None
+        if self._suspended_for is module and self.mode is not None:
+            self._suspended_for = None
             self.mode.__enter__()
 
     def _enter(self, mode: AbstractContextManager[Any]) -> None:
@@ -147,20 +147,20 @@ class ActivationCalls:
 
     # -- torch functions, replaced while a forward runs --
 
-    def _replace_all(self, tell: Seen) -> None:
+    def _replace_all(self, report: Seen) -> None:
         self._patches.remove()  # an interrupt may have left them
-        self._tell, self._thread = tell, get_ident()
+        self._report, self._thread = report, get_ident()
         for name in IN_TORCH:
             original = vars(torch)[name]
             if original not in self._made:
-                self._made[original] = wrapped(original, partial(self._telling, name))
+                self._made[original] = wrapped(original, partial(self._reporting, name))
             self._patches.put(torch, name, original, self._made[original])
 
-    def _telling(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _reporting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def function(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             if not is_compiling() and get_ident() == self._thread:
-                self._tell(name, result)
+                self._report(name, result)
             return result
 
         return function

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import MASK_NAMES, MASK_SIGNALS, Masks
-from clew.hooks.collect_layers.step_rows import Pending
+from clew.hooks.collect_layers.step_rows import SiteRows
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
@@ -97,7 +97,7 @@ class FunctionCalls:
     def __init__(self, sink: Sink, late: Late, models: ModelBook) -> None:
         self._late = late
         self._models = models
-        self._pending = Pending(sink, late)
+        self._pending = SiteRows(sink, late)
         self._noise = Noise(self._noise_scaled)
         self._masks = Masks(self._masked)
         self._place: tuple[Root, nn.Module] | None = None

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import nn
 from torch.compiler import is_compiling
-from torch.nn.modules import module as hooks
 
+from clew.hooks.entry.module_hooks import GlobalModuleHooks
 from clew.measure.nested_tensors import data_tensors
 from clew.measure.readable_tensors import shape_of
 
@@ -25,12 +25,12 @@ class ShapePrinter:
         self._stack: list[nn.Module] = []
         self._paths: dict[int, str] = {}
         self._seen: dict[str, set[tuple[Signature, Signature]]] = {}
-        self._handles: list[Any] = []
+        self._hooks: GlobalModuleHooks | None = None
         self._thread = threading.get_ident()
 
     def install(self, probe: Callable[[str, Callable[..., None]], Callable[..., None]]) -> None:
         """Install the hooks, each under the guard that `probe` returns; a second call does nothing."""
-        if self._handles:
+        if self._hooks is not None:
             return
         enter, leave = probe("print-shapes", self._enter), probe("print-shapes", self._leave)
 
@@ -42,16 +42,12 @@ class ShapePrinter:
             if not is_compiling() and threading.get_ident() == self._thread:
                 leave(module, args, output)
 
-        self._handles = [
-            hooks.register_module_forward_pre_hook(before),
-            hooks.register_module_forward_hook(after, always_call=True),
-        ]
+        self._hooks = GlobalModuleHooks(before, after)
 
     def remove(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-            hooks._global_forward_hooks_always_called.pop(handle.id, None)  # torch does not clear this one
-        self._handles = []
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._hooks = None
 
     def _enter(self, module: nn.Module) -> None:
         if not self._stack and id(module) not in self._paths:

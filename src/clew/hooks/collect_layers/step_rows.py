@@ -33,7 +33,7 @@ from clew.records.site import Site
 
 BINS = 32
 DEAD = len(STAT_NAMES)  # index of the dead share in a row with shares; the saturated share follows
-SHARES = slice(DEAD, DEAD + 2)
+SHARE_COLUMNS = slice(DEAD, DEAD + 2)
 
 Named = list[tuple[Tensor, ParameterName]]
 _INF = math.inf
@@ -77,14 +77,14 @@ class StepMatrix:
         self.values, self._hist = values, hist
         self._address, self._stride = values.ctypes.data, values.strides[0]
         self._hist_address = hist.ctypes.data
-        self._tell()
+        self._point_kernel()
 
     def take_histograms(self, wanted: bool) -> None:
         """Whether the step that begins now takes histograms."""
         self.histograms = wanted
-        self._tell()
+        self._point_kernel()
 
-    def _tell(self) -> None:
+    def _point_kernel(self) -> None:
         matrix = self._matrix
         matrix.out, matrix.stride = self._address, self._stride
         matrix.hist = self._hist_address if self.histograms else None
@@ -125,7 +125,7 @@ class StepMatrix:
         def fill(values: Tensor) -> None:
             saturated, dead = resolve(values, row, hist)
             if self._has_shares:
-                row[SHARES] = dead, saturated
+                row[SHARE_COLUMNS] = dead, saturated
 
         values = tensor_stats_async(tensor, hist=self.histograms, lo=lo, hi=hi, unit_dim=unit_dim)
         self._late.add(values, fill)
@@ -146,7 +146,7 @@ class StepMatrix:
         saturated = tensor_stats_at(tensor, address, hist_address, lo, hi)
         if self._has_shares:
             dead = math.nan if unit_dim is None else dead_fraction(tensor, unit_dim)
-            self.values[slot, SHARES] = dead, saturated
+            self.values[slot, SHARE_COLUMNS] = dead, saturated
 
     def measure_again(self, slot: int, tensor: Any) -> bool:
         """Fill a row as it was filled before, if the kernel can: the fastest way."""
@@ -210,7 +210,7 @@ class StepMatrix:
         self._filled = {}
 
 
-class Pending:
+class SiteRows:
     """One table for each kind of row and site; rows wait here for the end of the step."""
 
     def __init__(self, sink: Sink, late: Late) -> None:

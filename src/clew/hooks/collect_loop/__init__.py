@@ -9,7 +9,7 @@ Enter at `loss_calls.py`. May import: records, measure, hooks.collect_layers, ho
   its code
 - `evaluation_sections`: evaluation sections: the forwards without gradients between two training steps,
   usually a validation
-- `seen_samples`: samples that models are fed: repeats, copies, label conflicts, and training samples in
+- `seen_samples`: samples that models get: repeats, copies, label conflicts, and training samples in
   evaluation
 - `loss_calls`: calls of torch's loss functions: their arguments and results; and losses written by hand
 - `loss_terms`: loss terms: the share of each loss call in the loss that `backward()` is called on

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.collect_layers.step_rows import Pending
+from clew.hooks.collect_layers.step_rows import SiteRows
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late
@@ -37,7 +37,7 @@ class Batches:
 
     def __init__(self, sink: Sink, late: Late) -> None:
         self._late = late
-        self._pending = Pending(sink, late)
+        self._pending = SiteRows(sink, late)
 
     def inputs(self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The arguments of the root module."""

@@ -38,7 +38,7 @@ from clew.records.signal_types import names
 from clew.records.site import Site
 
 if TYPE_CHECKING:
-    from clew.hooks.collect_loop.seen_samples import Feeding
+    from clew.hooks.collect_loop.seen_samples import SeenSamples
 
 SECTION_SIGNALS = names(
     signals.MODE_EVALUATION,
@@ -117,8 +117,8 @@ def _statistics_are_wanted() -> bool:
 class EvaluationBatches:
     """Measures forwards without gradients."""
 
-    def __init__(self, feeding: Feeding, sink: Sink, late: Late, step: Callable[[], int]) -> None:
-        self._feeding = feeding
+    def __init__(self, samples: SeenSamples, sink: Sink, late: Late, step: Callable[[], int]) -> None:
+        self._seen_samples = samples
         self._sink = sink
         self._late = late
         self._step = step
@@ -166,7 +166,7 @@ class EvaluationBatches:
         """Training continues: record how the labels of the section compare with the predictions."""
         self._sections += 1
         self._batches = 0
-        self._feeding.batch = None
+        self._seen_samples.batch = None
         for (root, source), counts in self._confusion.items():
             rows = tuple((label, answer, count) for (label, answer), count in sorted(counts.items()))
             ConfusionFact(root, source, rows).write(self._sink, self._step())
@@ -179,15 +179,15 @@ class EvaluationBatches:
 
     def _source(self, root: Root, tensor: Tensor) -> int:
         """The loader's number; without a loader, a number for the program's name of the input."""
-        batch = self._feeding.batch
+        batch = self._seen_samples.batch
         delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in data_tensors(batch))
-        loader = self._feeding.loader if delivered else None
+        loader = self._seen_samples.loader if delivered else None
         names = [] if loader is not None else names_in_callers(tensor)
         key = (root.name, loader, *names[:1])
         known = self._sources.get(key)
         if known is None:
             known = self._sources[key] = len(self._sources)
-            shown = self._feeding.names.get(loader, []) if loader is not None else names
+            shown = self._seen_samples.names.get(loader, []) if loader is not None else names
             file, line = user_line()
             fed = FedFact("eval", known, root.name, loader, tuple(shown[:8]), file, line)
             fed.write(self._sink, self._step())
@@ -203,7 +203,7 @@ class EvaluationBatches:
 
     def _samples(self, root: Root, tensors: list[Tensor], source: int) -> None:
         """Record how many of the samples training has seen before."""
-        known = self._feeding.fed_to(root).labels
+        known = self._seen_samples.samples_of(root).labels
         found = joint_hashes(tensors) if known else None
         if found is None:
             return
@@ -215,11 +215,11 @@ class EvaluationBatches:
     def _pair(self, root: Root, source: int, output: Any) -> bool:
         """Compare the output with the loader's labels, if there is no doubt which they are."""
         first = first_tensor(output)
-        if self._feeding.batch is None or first is None or not is_readable(first):
+        if self._seen_samples.batch is None or first is None or not is_readable(first):
             return False
         candidates = [
             t
-            for t in data_tensors(self._feeding.batch)
+            for t in data_tensors(self._seen_samples.batch)
             if not t.is_floating_point() and shape_of(t)[:1] == first.shape[:1] and labels_of(t) is not None
         ]
         if len(candidates) != 1:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clew.hooks.collect_layers.step_rows import Pending
+from clew.hooks.collect_layers.step_rows import SiteRows
 from clew.hooks.collect_loop.batch_stats import Batches
 from clew.hooks.collect_loop.loss_terms import Terms
 from clew.hooks.collect_loop.model_outputs import Outputs
@@ -65,7 +65,7 @@ class Losses:
         self._step = step
         self._signatures: dict[str, inspect.Signature] = {}
         self._facts: dict[Line, set[Any]] = {}
-        self._pending = Pending(sink, late)
+        self._pending = SiteRows(sink, late)
         self._broadcasts: set[Any] = set()
         self._walks = 0
         self._eval: dict[Site, list[float]] = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from clew.hooks.collect_layers.step_rows import Pending
+from clew.hooks.collect_layers.step_rows import SiteRows
 from clew.hooks.collect_loop.model_outputs import node_kind
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late
@@ -49,7 +49,7 @@ class Terms:
     """Notes the results of loss calls, and finds them in the graph of the whole loss."""
 
     def __init__(self, sink: Sink, late: Late) -> None:
-        self._pending = Pending(sink, late)
+        self._pending = SiteRows(sink, late)
         self._calls: dict[int, tuple[Site, float]] = {}
         self._handles: list[Any] = []
         self._weights: dict[int, float] = {}

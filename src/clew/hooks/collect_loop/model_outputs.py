@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clew.hooks.collect_layers.step_rows import Pending
+from clew.hooks.collect_layers.step_rows import SiteRows
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values, shape_of
@@ -74,7 +74,7 @@ class Outputs:
         self._sink = sink
         self._late = late
         self._step = step
-        self._pending = Pending(sink, late)
+        self._pending = SiteRows(sink, late)
         self._origins: set[Any] = set()
 
     def measure(

@@ -13,7 +13,7 @@ from clew.records.facts.step_facts import SchedulerFact
 
 
 @dataclass
-class Known:
+class KnownScheduler:
     """A scheduler, by weak reference."""
 
     scheduler: weakref.ref[Any]
@@ -46,15 +46,15 @@ class Schedulers:
     def __init__(self, sink: Sink, optimizers: OptimizerBook) -> None:
         self._sink = sink
         self._optimizers = optimizers
-        self._known: dict[int, Known] = {}
-        self._order: list[Known] = []
+        self._known: dict[int, KnownScheduler] = {}
+        self._order: list[KnownScheduler] = []
 
     def made(self, scheduler: Any) -> None:
         """A scheduler's `__init__` returned; its base class's may have returned before."""
         known = self._find(scheduler)
         if known is None:
             file, line = line_of_creation(scheduler)
-            known = Known(weakref.ref(scheduler), type(scheduler).__name__, file, line)
+            known = KnownScheduler(weakref.ref(scheduler), type(scheduler).__name__, file, line)
             self._known[id(scheduler)] = known
             self._order.append(known)
         for inner in getattr(scheduler, "_schedulers", ()):
@@ -80,7 +80,7 @@ class Schedulers:
         if known is not None:
             known.since += 1
 
-    def _find(self, scheduler: Any) -> Known | None:
+    def _find(self, scheduler: Any) -> KnownScheduler | None:
         known = self._known.get(id(scheduler))
         return known if known is not None and known.scheduler() is scheduler else None
 
@@ -103,7 +103,7 @@ class Schedulers:
                 known.last = fact
                 fact.write(self._sink, step)
 
-    def _fact(self, index: int, known: Known) -> SchedulerFact:
+    def _fact(self, index: int, known: KnownScheduler) -> SchedulerFact:
         return SchedulerFact(
             index=index,
             kind=known.kind,

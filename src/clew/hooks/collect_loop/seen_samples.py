@@ -1,4 +1,4 @@
-"""Samples that models are fed: repeats, copies, label conflicts, and training samples in evaluation.
+"""Samples that models get: repeats, copies, label conflicts, and training samples in evaluation.
 
 Samples are identified by a hash of their content. That shows copies within a batch, a sample that comes again
 (with the same label?), and training samples that appear in evaluation. Training is read on sampled steps,
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from clew.hooks.collect_layers.step_rows import Pending
+from clew.hooks.collect_layers.step_rows import SiteRows
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.collect_loop.batch_samples import (
     MOST_SAMPLES,
@@ -74,8 +74,8 @@ Safely = Callable[..., None]
 
 
 @dataclass
-class Fed:
-    """What one model has been fed so far."""
+class ModelSamples:
+    """The samples that one model has got so far."""
 
     labels: dict[int, int] = field(default_factory=dict)  # content hash -> its label
     extent: Extent = field(default_factory=Extent)
@@ -83,10 +83,10 @@ class Fed:
 
 
 @dataclass
-class FedLot:
+class SampleBatch:
     """The samples of the last training forward."""
 
-    fed: Fed
+    model: ModelSamples
     rows: Tensor
     hashes: Hashes
     row: Any  # values of SAMPLE_SIGNALS, written at the end of the step
@@ -94,15 +94,15 @@ class FedLot:
     labels: Tensor | None = None
 
 
-class Feeding:
+class SeenSamples:
     """Each method is called under its own guard: one that fails is switched off, the rest go on."""
 
     def __init__(self, sink: Sink, late: Late, guard: Guard, step: Callable[[], int]) -> None:
         self._sink = sink
         self._step = step
-        self._pending = Pending(sink, late)
-        self._fed: dict[int, Fed] = {}
-        self._lots: list[FedLot] = []
+        self._pending = SiteRows(sink, late)
+        self._by_model: dict[int, ModelSamples] = {}
+        self._lots: list[SampleBatch] = []
         self._targets: list[tuple[Site, list[float], Any]] = []
         self._counts: dict[Site, dict[int, list[int]]] = {}
         self._counted: dict[Site, int] = {}
@@ -124,8 +124,8 @@ class Feeding:
         self.end_of_section: Safely = safely(self.evaluations.end_of_section)
         self.commit: Safely = safely(self._commit)
 
-    def fed_to(self, root: Root) -> Fed:
-        return self._fed.setdefault(root.index, Fed())
+    def samples_of(self, root: Root) -> ModelSamples:
+        return self._by_model.setdefault(root.index, ModelSamples())
 
     def keep_loaders(self) -> Callable[[], None]:
         """Keep loaders alive that the program releases, until the returned function is called."""
@@ -155,7 +155,7 @@ class Feeding:
         return self.loaders.get(self.source)
 
     def phases(self) -> dict[int, str]:
-        """The phase that each loader fed, by its number: "train" or another one."""
+        """The phase that each loader delivered for, by its number: "train" or another one."""
         return {loader: phase for phase, _, loader, *_ in self._announced if loader is not None}
 
     def announce(self, phase: str, root: Root, names: list[str]) -> int:
@@ -182,22 +182,22 @@ class Feeding:
         if hashes is None:
             return
         tensor = tensors[0]
-        rows, fed = flattened(tensor), self.fed_to(root)
-        fed.extent.add(rows)
-        known = sum(int(h) in fed.labels for h in hashes)
+        rows, model = flattened(tensor), self.samples_of(root)
+        model.extent.add(rows)
+        known = sum(int(h) in model.labels for h in hashes)
         row = np.array(
             [
                 tensor.shape[0],
                 len(np.unique(hashes)) / len(hashes),
                 float(is_constant(rows).mean()),
-                fed.extent.constant,
+                model.extent.constant,
                 tensor[0].numel(),
                 known / len(hashes),
                 np.nan,
                 self._sliced(tensor),
             ]
         )
-        self._lots.append(FedLot(fed, rows, hashes, row, alone=len(tensors) == 1))
+        self._lots.append(SampleBatch(model, rows, hashes, row, alone=len(tensors) == 1))
         self._pending.put(SAMPLE_SIGNALS, Site("", "input[0]", phase="train", root=root.name), row)
 
     def _sliced(self, tensor: Tensor) -> float:
@@ -237,9 +237,9 @@ class Feeding:
                 return 1.0
         return 0.0
 
-    def _compare(self, lot: FedLot, labels: Tensor) -> None:
+    def _compare(self, lot: SampleBatch, labels: Tensor) -> None:
         """Check whether samples seen before have the same label as then."""
-        before = [lot.fed.labels.get(int(h), UNKNOWN) for h in lot.hashes]
+        before = [lot.model.labels.get(int(h), UNKNOWN) for h in lot.hashes]
         pairs = [(old, int(new)) for old, new in zip(before, labels, strict=True) if old != UNKNOWN]
         if pairs:
             lot.row[6] = sum(old != new for old, new in pairs) / len(pairs)
@@ -276,13 +276,13 @@ class Feeding:
         for lot in self._lots:
             labels = lot.labels.tolist() if lot.labels is not None else [UNKNOWN] * len(lot.hashes)
             varied = ~is_constant(lot.rows)
-            if len(lot.fed.labels) < MOST_KNOWN:
+            if len(lot.model.labels) < MOST_KNOWN:
                 known = zip(lot.hashes[varied].tolist(), np.array(labels)[varied].tolist(), strict=True)
-                lot.fed.labels.update(known)
+                lot.model.labels.update(known)
             if lot.labels is not None and lot.alone and lot.row[1] > 0.5:
-                lot.fed.signal.add(lot.rows, lot.labels)
-                if lot.fed.signal.is_full:
-                    judged = lot.fed.signal.judge()
+                lot.model.signal.add(lot.rows, lot.labels)
+                if lot.model.signal.is_full:
+                    judged = lot.model.signal.judge()
                     if judged is not None:
                         judged.write(self._sink, step)
 

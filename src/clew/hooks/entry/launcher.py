@@ -184,7 +184,7 @@ def _call_excepthook(error: BaseException) -> int:
         sys.last_exc = error
     hook = getattr(sys, "excepthook", None)
     if hook is None:
-        _tell("sys.excepthook is missing\n")
+        _write_error("sys.excepthook is missing\n")
         _print_exception(error)
         return 1
     sys.audit("sys.excepthook", hook, type(error), error, error.__traceback__)
@@ -197,9 +197,9 @@ def _call_excepthook(error: BaseException) -> int:
     except BaseException as failure:  # noqa: BLE001 - printed below, as Python does
         second = failure
     clean(second)
-    _tell("Error in sys.excepthook:\n")
+    _write_error("Error in sys.excepthook:\n")
     _print_exception(second)
-    _tell("\nOriginal exception was:\n")
+    _write_error("\nOriginal exception was:\n")
     _print_exception(error)
     return 1
 
@@ -208,7 +208,7 @@ def _print_exception(error: BaseException) -> None:
     sys.__excepthook__(type(error), error, error.__traceback__)
 
 
-def _tell(text: str) -> None:
+def _write_error(text: str) -> None:
     if sys.stderr is not None:
         sys.stderr.write(text)
 
@@ -229,7 +229,7 @@ def _wait_for_threads() -> None:
         raised = error
     if raised is not None:
         clean(raised)
-        _tell(f"Exception ignored in: {threading!r}\n")
+        _write_error(f"Exception ignored in: {threading!r}\n")
         _print_exception(raised)
 
 

@@ -25,22 +25,22 @@ OUTLIVING = 4  # iterators with workers that are remembered for a while after th
 def watch_data(probes: Probes) -> None:
     watcher = probes.watcher
     known: dict[Any, int] = {}
-    feeding, datasets = watcher.feeding, DatasetWatch(watcher.sink)
+    samples, datasets = watcher.seen_samples, DatasetWatch(watcher.sink)
 
     def iterated(iterator: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
         file, line = user_line()
         key = (id(loader), file, line)
         index = known.setdefault(key, len(known))
-        if index not in feeding.names:
-            feeding.names[index] = names_in_callers(loader)
+        if index not in samples.names:
+            samples.names[index] = names_in_callers(loader)
             fact = dataset_contents.loader_fact(loader, index, file, line)
             made_file, made_line = watcher.models.where_made(loader)
-            known_as = tuple(feeding.names[index][:8])
+            known_as = tuple(samples.names[index][:8])
             fact = replace(fact, names=known_as, made_file=made_file, made_line=made_line)
             fact = replace(fact, **datasets.describe(loader))
             fact.write(watcher.sink, watcher.clock.step)
-        feeding.loaders[id(iterator)] = index
-        feeding.iterated(index, loader)
+        samples.loaders[id(iterator)] = index
+        samples.iterated(index, loader)
         datasets.epoch_began(loader, index, watcher.clock.step)
 
     machine = probes.machine
@@ -52,7 +52,7 @@ def watch_data(probes: Probes) -> None:
             began = perf_counter()
             result = original(iterator)
             seconds = perf_counter() - began
-            feeding.source = id(iterator)
+            samples.source = id(iterator)
             recorder = machine.recorder
             try:
                 recorder.batch_delivered(seconds, result)

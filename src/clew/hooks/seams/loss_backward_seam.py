@@ -12,17 +12,7 @@ from torch.compiler import is_compiling
 
 from clew.hooks.collect_loop.loss_calls import LOSSES
 from clew.hooks.entry.patches import Wrap
-from clew.hooks.seams.probes import Probes
-from clew.hooks.steps.recorder import Recorder
-from clew.hooks.steps.step_machine import StepMachine
-
-
-def report(machine: StepMachine, recorder: Recorder, event: str, *args: Any) -> None:
-    """Report an event; if the recorder fails, another takes its place and gets the event again."""
-    try:
-        getattr(recorder, event)(*args)
-    except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
-        getattr(machine.failed(recorder, error), event)(*args)
+from clew.hooks.seams.probes import Probes, report
 
 
 def watch_losses(probes: Probes) -> None:

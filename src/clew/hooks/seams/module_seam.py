@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from time import perf_counter
 from types import FunctionType
 from typing import Any
 
@@ -19,6 +18,7 @@ from torch.nn.modules import module as hooks
 from torch.optim import Optimizer
 
 from clew.hooks.collect_layers.trained_models import Root
+from clew.hooks.entry.module_hooks import GlobalModuleHooks
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import line_of_creation
 from clew.hooks.seams.probes import Probes
@@ -35,9 +35,9 @@ class ModuleSeams:
 
     def __init__(self, probes: Probes) -> None:
         self._probes = probes
-        self._handles: list[Any] = []
-        self._following = Following(probes.watcher, probes.patches)
-        self._watch_calls()
+        self._hooks: GlobalModuleHooks | None = None  # while they are installed
+        self._followed = FollowedModels(probes.watcher, probes.patches)
+        self._hang_hooks()
         self._hide_hooks()
         watch_construction(probes)
         watch_modes(probes)
@@ -46,75 +46,37 @@ class ModuleSeams:
         """Remove the hooks; the wrappers are removed together with all others."""
         self._take_hooks()
 
-    def _watch_calls(self) -> None:
+    def _hang_hooks(self) -> None:
         machine, get_ident = self._probes.machine, threading.get_ident
-        forwards = self._probes.watcher.forwards
-        enter, leave = machine.full.module_entered, machine.full.module_left
-        enter_layer, leave_layer = self._short(forwards.enter_layer), self._short(forwards.leave_layer)
 
         def before(module: nn.Module, args: Any) -> None:
             if is_compiling() or machine.in_backward or get_ident() != machine.thread:
                 return
-            if forwards.depth and forwards.layers_only:
-                enter_layer(module, None)
-            elif forwards.depth and not machine.sampling:
-                forwards.depth += 1
-            else:
-                enter(module, args)
+            machine.recorder.module_entered(module, args)
 
-        def after(module: nn.Module, args: Any, *rest: Any) -> None:
+        def after(module: nn.Module, args: Any, kwargs: Any, *output: Any) -> None:
             if is_compiling() or machine.in_backward or get_ident() != machine.thread:
                 return
-            if forwards.depth > 1 and forwards.layers_only:
-                leave_layer(module, rest[-1])
-            elif forwards.depth > 1 and not machine.sampling:
-                forwards.depth -= 1
-            else:
-                # After an exception torch passes no keyword arguments and no result.
-                leave(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
+            if output:
+                machine.recorder.module_left(module, args, kwargs, output[0])
+            else:  # after an exception torch passes no keyword arguments
+                machine.recorder.module_left(module, args, {}, kwargs)
 
-        self._hooks = (before, after)
-        self._hang_hooks()
-
-    def _short(self, function: Callable[[nn.Module, Any], None]) -> Callable[[nn.Module, Any], None]:
-        """Same as a probe, but faster: no notes to write first, and no torch mode to set."""
-        guard, halt = self._probes.guard, self._probes.machine.halt
-        bare = guard.bare("forward", function)
-
-        def guarded(module: nn.Module, output: Any) -> None:
-            began = perf_counter()
-            try:
-                bare(module, output)
-            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
-                guard.fail("forward", error)
-                halt()
-            guard.seconds += perf_counter() - began
-
-        return guarded
-
-    def _hang_hooks(self) -> None:
-        before, after = self._hooks
-        self._handles = [
-            hooks.register_module_forward_pre_hook(before),
-            hooks.register_module_forward_hook(after, with_kwargs=True, always_call=True),
-        ]
-        self._probes.machine.full.hooks_hang = True
+        self._hooks = GlobalModuleHooks(before, after, with_kwargs=True)
+        machine.hooks_changed(hang=True)
 
     def _take_hooks(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-            # torch does not clear these two itself, and torch.compile would keep warning about hooks.
-            hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
-            hooks._global_forward_hooks_always_called.pop(handle.id, None)
-        self._handles = []
-        self._probes.machine.full.hooks_hang = False
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._hooks = None
+        self._probes.machine.hooks_changed(hang=False)
 
     def hang_or_rest(self) -> bool:
         """Install the hooks for a sampled step, remove them for a light one. Returns whether they are off."""
-        rest = self._following.hooks_can_rest()
-        if rest and self._handles:
+        rest = self._followed.hooks_can_rest()
+        if rest and self._hooks is not None:
             self._take_hooks()
-        elif not rest and not self._handles:
+        elif not rest and self._hooks is None:
             self._hang_hooks()
         return rest
 
@@ -123,7 +85,7 @@ class ModuleSeams:
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper() -> Any:
-                ours = {handle.id for handle in self._handles}
+                ours = self._hooks.ids if self._hooks is not None else set()
                 kinds = (hooks._global_forward_pre_hooks, hooks._global_forward_hooks)
                 if any(set(kind) - ours for kind in kinds):
                     return original()
@@ -189,7 +151,7 @@ class ModelFollower:
         return ModelFollower, ()
 
 
-class Following:
+class FollowedModels:
     """Decides whether the global hooks can be removed, and wraps the classes of the root modules."""
 
     def __init__(self, watcher: Watcher, patches: Patches) -> None:
@@ -225,7 +187,7 @@ class Following:
             return False
         if owner.__module__.startswith("torch.") and owner.__name__ not in _CONTAINERS:
             return False
-        self._watcher.machine.followed[id(module)] = root
+        self._watcher.machine.follow(module, root)
         if owner not in self._classes:
             self._classes.add(owner)
             self._patches.wrap(owner, "forward", reporting_to(self._follower))

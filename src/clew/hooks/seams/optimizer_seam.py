@@ -108,9 +108,7 @@ def watch_clipping(probes: Probes) -> None:
 
     def clipped(norm: Any, parameters: Any, limit: Any = float("nan"), *_: Any, **kwargs: Any) -> None:
         limit = kwargs.get("max_norm", kwargs.get("clip_value", limit))
-        watcher.pattern.add("c")
-        if norm is not None:  # clipping by value returns no norm
-            watcher.clip_norm = float(limit)
+        watcher.clipped(float(limit), by_norm=norm is not None)  # clipping by value returns no norm
         file, line = user_line()
         site = Site(op="clip", file=file, line=line, phase="train")
         table = tables.get(site)
@@ -132,8 +130,7 @@ def watch_scaler(probes: Probes) -> None:
         probes.watcher.scaled(kwargs.get("outputs", given), result)
 
     def unscaled(*_: Any, **__: Any) -> None:
-        probes.watcher.pattern.add("u")
-        probes.watcher.loop.optimizer_use.unscaled += 1
+        probes.watcher.unscaled()
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:

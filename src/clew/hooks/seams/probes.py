@@ -11,9 +11,22 @@ from torch.compiler import is_compiling
 
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.patches import Patches
+from clew.hooks.steps.recorder import Recorder
+from clew.hooks.steps.step_machine import StepMachine
 from clew.hooks.steps.watcher import Watcher
 
 Probe = Callable[..., None]
+
+
+def report(machine: StepMachine, recorder: Recorder, event: str, *args: Any) -> None:
+    """Report an event; if the recorder fails, another takes its place and gets the event again.
+
+    Events of every step are reported without this function: see `recorder`.
+    """
+    try:
+        getattr(recorder, event)(*args)
+    except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+        getattr(machine.failed(recorder, error), event)(*args)
 
 
 class Probes:

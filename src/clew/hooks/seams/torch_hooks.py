@@ -53,8 +53,8 @@ class Seams:
         if self._module_seams is None:
             return
         self._watcher.machine.detach()
-        if self._watcher.feeding.evaluations.running:
-            self._watcher.feeding.end_of_section()
+        if self._watcher.seen_samples.evaluations.running:
+            self._watcher.seen_samples.end_of_section()
         self._module_seams.remove()
         self._module_seams = None
         self._probes.remove()

@@ -22,7 +22,10 @@ from clew.records.facts.step_facts import ModeFact
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
+    from clew.hooks.steps.step_machine import StepMachine
     from clew.hooks.steps.watcher import Watcher
+
+Handlers = tuple[Callable[[nn.Module, Any], None], Callable[[nn.Module, Any, Any, Any], None]]
 
 tracing, transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
 MOST_FORWARDS = 8  # forwards before a backward that are measured: more than this is an evaluation
@@ -32,7 +35,11 @@ MOST_MODULES = 10_000  # modules for which we remember who set their mode
 
 
 class Forwards:
-    """Called when any module is entered and left, on the training thread."""
+    """Called when any module is entered and left, on the training thread.
+
+    Inside a forward of which little is measured, other functions than `enter` and `leave` handle the modules:
+    see `ModuleHandlers`.
+    """
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
@@ -41,12 +48,13 @@ class Forwards:
         self._dropout_probe = guard.probe("functions", self._dropout_called)
         self.depth = 0
         self.root: Root | None = None  # of the running forward
+        self.batch: tuple[Any, Any] | None = None  # arguments of the model that returned last in this step
         self.number = 0  # forwards since the last backward
         self.awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward, with mode
         self.heads: list[tuple[Any, tuple[int, ...]]] = []  # where the outputs come from, and their shapes
         self.stack: list[nn.Module] = []  # modules that are running in this forward
         self._measuring = False  # this forward is being measured
-        self.layers_only = False  # and only the statistics of its layers
+        self._layers_only = False  # and only the statistics of its layers
         self._evaluating: Root | None = None  # runs without gradients and has not returned
         self._first_layer_due = False
         self._began = 0.0
@@ -55,6 +63,11 @@ class Forwards:
         """Take the models that ran since the last backward: now it has come, or the step is over."""
         awaited, self.awaiting, self.number = self.awaiting, {}, 0
         return awaited
+
+    def forget(self) -> None:
+        """The step is over."""
+        self.take_awaiting()
+        self.batch = None
 
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """A module is about to run; only outermost modules and sampled steps matter."""
@@ -66,17 +79,20 @@ class Forwards:
             if self._measuring and self.root is not None:
                 self._enter_layer(self.root, module, args)
             return
-        if being_transformed():
-            return
+        if not being_transformed():
+            self._enter_model(module, args)
+        watcher.machine.full.forward_began(self._layers_only)
+
+    def _enter_model(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        watcher = self._watcher
         self.heads = []
         known = len(watcher.models.roots)
         root = watcher.models.root_of(module)
         if len(watcher.models.roots) > known:
             watcher.model_appeared()
-        if root is None:
-            return
-        watcher.pretrained.forward_began(root)
-        self._enter_root(root, module, args)
+        if root is not None:
+            watcher.pretrained.forward_began(root)
+            self._enter_root(root, module, args)
 
     def _enter_layer(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
         watcher = self._watcher
@@ -101,7 +117,7 @@ class Forwards:
             self._evaluating = root
             return
         self.root = root
-        watcher.holding.before_forward()
+        watcher.replay_inputs.before_forward()
         watcher.pattern.add("f", root.index)
         watcher.modes.note(root, module, trains=True)
         if watcher.machine.sampling and self._is_training_forward(root, module):
@@ -121,8 +137,8 @@ class Forwards:
         watcher = self._watcher
         self._measuring = True
         self.stack = [module]
-        self.layers_only = not watcher.machine.sampling_all
-        if self.layers_only:
+        self._layers_only = not watcher.machine.sampling_all
+        if self._layers_only:
             if root.functional and self._may_trace(root, module):
                 self._calls.begin_layers_only(root)
             return
@@ -137,12 +153,12 @@ class Forwards:
     def _full_mode(self, seen: Callable[[str, Any], None]) -> ActivationMode:
         return ActivationMode(seen, self._dropout_probe, self._call_probe, self._cut_called)
 
-    def enter_layer(self, module: nn.Module, _: Any) -> None:
+    def enter_layer(self, module: nn.Module) -> None:
         """A layer is about to run in a step that records only layer statistics."""
         self.depth += 1
         self.stack.append(module)
         if self._calls.mode is not None and self.root is not None:
-            self._calls.step_aside(self.root, module)
+            self._calls.suspend_mode(self.root, module)
 
     def leave_layer(self, module: nn.Module, output: Any) -> None:
         """The layer has returned."""
@@ -152,11 +168,12 @@ class Forwards:
             if torch.is_grad_enabled():
                 self._watcher.activations.known_output(self.root, module, output)
         if self._calls.mode is not None:
-            self._calls.come_back(module)
+            self._calls.resume_mode(module)
 
     def _discard(self) -> None:
         watcher = self._watcher
-        for part in (watcher.activations, watcher.batches, watcher.losses, watcher.calls, watcher.feeding):
+        watcher.activations.discard()
+        for part in watcher.of_forwards:
             part.discard()
 
     def leave(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any) -> None:
@@ -172,12 +189,13 @@ class Forwards:
                         watcher.structure.leave(module, self._path(self.root, module), output)
             return
         self.depth = 0
+        watcher.machine.full.forward_ended()
         root, self.root = self.root, None
-        measured, self._measuring, self.layers_only = self._measuring, False, False
+        measured, self._measuring, self._layers_only = self._measuring, False, False
         self._calls.end(root if output is not None else None)
         evaluated, self._evaluating = self._evaluating, None
         if evaluated is not None and root is None and output is not None:
-            watcher.feeding.evaluated(evaluated, args, kwargs, output)
+            watcher.seen_samples.evaluated(evaluated, args, kwargs, output)
         if root is None:
             return
         watcher.clock.forward += perf_counter() - self._began
@@ -189,8 +207,8 @@ class Forwards:
         watcher = self._watcher
         self.stack = []
         self.awaiting[root.index] = (root, module.training)
-        watcher.machine.full.batch = (args, kwargs)
-        watcher.holding.after_forward(module, args, kwargs)
+        self.batch = (args, kwargs)
+        watcher.replay_inputs.after_forward(module, args, kwargs)
         first = first_tensor((args, kwargs))
         watcher.clock.pending_batch = 0 if first is None else batch_size(first)
         for observer in watcher.observers:
@@ -200,7 +218,7 @@ class Forwards:
         if measured and watcher.machine.sampling_all:
             watcher.structure.end(data_tensors(output))
             watcher.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
-            watcher.feeding.training(root, args, kwargs)
+            watcher.seen_samples.training(root, args, kwargs)
             self.heads = [(t.grad_fn, shape_of(t)) for t in data_tensors(output) if t.grad_fn is not None]
         if root.announced < 0 or (root.order and root.announced == 0):
             fact = watcher.models.model_fact(root)
@@ -237,13 +255,76 @@ class Forwards:
         """Between steps nothing is running, but an exception may have left the count too high."""
         if self.depth:
             self.depth = 0
+            self._watcher.machine.full.forward_ended()
             self.root = None
             self._evaluating = None
-            self._measuring = self.layers_only = False
+            self._measuring = self._layers_only = False
             self.stack = []
             self._calls.end(None)
         else:
             self._calls.recover()
+
+
+class ModuleHandlers:
+    """Pairs of functions that handle the calls of modules, entered and left; one pair at a time is in charge.
+
+    The full recorder exchanges them when a forward begins and when it ends, so that nobody has to ask at
+    every module what is measured.
+    """
+
+    def __init__(self, forwards: Forwards, machine: StepMachine, guard: Guard) -> None:
+        self._forwards = forwards
+        self._machine = machine
+        self._guard = guard
+        # For models, and for modules inside a model that is sampled:
+        self.sampled: Handlers = (
+            machine.probe("forward", forwards.enter),
+            machine.probe("forward", forwards.leave),
+        )
+        self.layers = self._short()
+        self.counted: Handlers = (self._count, self._uncount)
+
+    def _count(self, module: nn.Module, args: Any) -> None:
+        """Inside a forward that is not measured: only the end of the whole forward matters."""
+        self._forwards.depth += 1
+
+    def _uncount(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if self._forwards.depth > 1:
+            self._forwards.depth -= 1
+        else:
+            self.sampled[1](module, args, kwargs, output)
+
+    def _short(self) -> Handlers:
+        """Inside a forward of which only layers are measured.
+
+        Same as probes, but faster: there are no notes to write first, and no torch mode to set.
+        """
+        forwards, guard, halt, leave = self._forwards, self._guard, self._machine.halt, self.sampled[1]
+        enter_layer = guard.bare("forward", forwards.enter_layer)
+        leave_layer = guard.bare("forward", forwards.leave_layer)
+
+        def entered(module: nn.Module, args: Any) -> None:
+            began = perf_counter()
+            try:
+                enter_layer(module)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                guard.fail("forward", error)
+                halt()
+            guard.seconds += perf_counter() - began
+
+        def left(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            if forwards.depth == 1:  # the model itself
+                leave(module, args, kwargs, output)
+                return
+            began = perf_counter()
+            try:
+                leave_layer(module, output)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                guard.fail("forward", error)
+                halt()
+            guard.seconds += perf_counter() - began
+
+        return entered, left
 
 
 def being_transformed() -> bool:

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite, rates_of
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.forward_calls import being_transformed
+from clew.hooks.steps.forward_calls import Handlers, ModuleHandlers, being_transformed
 from clew.hooks.steps.grad_scaler import fused_scale
 from clew.hooks.steps.optimizer_steps import Update
 from clew.hooks.steps.recorder import Recorder
@@ -27,6 +27,7 @@ from clew.measure.stats import TEAM
 from clew.records.site import Line, Site
 
 if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
     from clew.hooks.steps.step_machine import StepMachine
     from clew.hooks.steps.watcher import Watcher
 
@@ -36,16 +37,13 @@ PATIENCE = 50  # backwards without any optimizer step, after which each backward
 class FullRecorder(Recorder):
     """Passes each event on to everyone it concerns."""
 
-    def __init__(self, watcher: Watcher, machine: StepMachine) -> None:
+    def __init__(self, watcher: Watcher, machine: StepMachine, guard: Guard) -> None:
         self._watcher = watcher
         self._machine = machine
-        self.batch: tuple[Any, Any] | None = None  # the last model's arguments
-        self.hooks_hang = False  # forwards are reported by hooks on modules, not by wrappers of models
         self._backward_began = 0.0
         self._backwards_without_step = 0
-        forwards = watcher.forwards
-        self.module_entered = machine.probe("forward", forwards.enter)
-        self.module_left = machine.probe("forward", forwards.leave)
+        self._handlers = ModuleHandlers(watcher.forwards, machine, guard)
+        self._handle_modules(self._handlers.sampled)
         self._note_batch = machine.probe("batch", self._batch)
         self._note_loss = machine.probe("loss", self._loss)
         self._note_failed_loss = machine.probe("loss", watcher.losses.failed)
@@ -61,12 +59,12 @@ class FullRecorder(Recorder):
     def batch_delivered(self, seconds: float, batch: Any) -> None:
         """Keep a reference to the loader's batch until the step is over."""
         if torch.is_grad_enabled():
-            self._watcher.holding.delivered = batch
+            self._watcher.replay_inputs.delivered = batch
         self._note_batch(seconds, batch)
 
     def _batch(self, seconds: float, batch: Any) -> None:
         watcher = self._watcher
-        watcher.feeding.batch = batch
+        watcher.seen_samples.batch = batch
         watcher.clock.data += seconds
         watcher.pattern.add("d")
         watcher.forwards.reset()
@@ -95,25 +93,48 @@ class FullRecorder(Recorder):
 
     # -- forward --
 
+    def module_entered(self, module: nn.Module, args: Any) -> None:
+        """Shadowed by the handler for what is measured now: see `_handle_modules`."""
+        self._handlers.sampled[0](module, args)
+
+    def module_left(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Shadowed likewise."""
+        self._handlers.sampled[1](module, args, kwargs, output)
+
     def forward_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """A followed model is entered, while no hooks are installed that would report it."""
         machine = self._machine
-        if self.hooks_hang or id(module) not in machine.followed or self._watcher.forwards.depth:
+        if machine.hooks_hang or id(module) not in machine.followed or self._watcher.forwards.depth:
             return False
         if machine.in_backward or get_ident() != machine.thread:
             return False
-        self.module_entered(module, args)
+        self._handlers.sampled[0](module, args)
         return True
 
     def forward_left(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
     ) -> None:
         """Same as what a hook would report."""
-        self.module_left(module, args, kwargs, output)
+        self._handlers.sampled[1](module, args, kwargs, output)
 
     def forward_raised(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         """Same as what a hook would report: there is no output."""
-        self.module_left(module, args, {}, None)
+        self._handlers.sampled[1](module, args, {}, None)
+
+    def forward_began(self, layers_only: bool) -> None:
+        """A model runs: its modules go to the handlers for what is measured in this forward."""
+        if layers_only:
+            self._handle_modules(self._handlers.layers)
+        elif not self._machine.sampling:
+            self._handle_modules(self._handlers.counted)
+
+    def forward_ended(self) -> None:
+        """No model runs: the next module is one."""
+        self._handle_modules(self._handlers.sampled)
+
+    def _handle_modules(self, handlers: Handlers) -> None:
+        for name, function in zip(("module_entered", "module_left"), handlers, strict=True):
+            setattr(self, name, function)
 
     # -- losses --
 
@@ -137,13 +158,13 @@ class FullRecorder(Recorder):
             if self._machine.sampling_all:
                 where = user_line()  # one line for all that is recorded of this call: checks join by it
                 watcher.losses.called(kind, function, args, kwargs, result, where)
-                watcher.feeding.labelled(kind, args, kwargs, where)
+                watcher.seen_samples.labelled(kind, args, kwargs, where)
         else:
             where = user_line()
             value = watcher.losses.evaluated(kind, result, where)
             if not is_finite(value):
                 watcher.alarms.evaluated(value, args, kwargs, where)
-            watcher.feeding.eval_loss(kind, args, kwargs)
+            watcher.seen_samples.eval_loss(kind, args, kwargs)
 
     def loss_raised(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
         """Record what went into it: that explains the error."""
@@ -174,7 +195,7 @@ class FullRecorder(Recorder):
         everything = machine.sampling_all
         watcher.forwards.reset()
         machine.in_backward = True
-        watcher.holding.before_backward()
+        watcher.replay_inputs.before_backward()
         watcher.optimizers.find_cleared()
         watcher.pattern.add("b")
         awaited = []
@@ -205,7 +226,7 @@ class FullRecorder(Recorder):
         watcher.alarms.find_bad_micro_batch()
         if machine.sampling_all:
             watcher.losses.terms.after_backward()
-            watcher.loop.call(watcher.loop.after_backward, self.batch)
+            watcher.loop.call(watcher.loop.after_backward, watcher.forwards.batch)
         watcher.clock.batch += watcher.clock.pending_batch
         watcher.clock.pending_batch = 0
         if not self._steps_come_from_optimizers():
@@ -224,7 +245,7 @@ class FullRecorder(Recorder):
 
     def _write_loss(self, table: int, where: Line, step: int, value: float) -> None:
         self._watcher.sink.row(table, step, (value,))
-        self._watcher.holding.backward(value, where)
+        self._watcher.replay_inputs.backward(value, where)
         if not is_finite(value):
             self._watcher.alarms.give("loss", step, where, None)
 
@@ -327,7 +348,7 @@ class FullRecorder(Recorder):
         if machine.sampling:
             watcher.parameters.after_step()
         watcher.pattern.add("s", state.index)
-        watcher.holding.stepped()
+        watcher.replay_inputs.stepped()
         if machine.sampling_all:
             watcher.optimizers.write_soundness(state, watcher.clock.step)
             watcher.loop.call(watcher.loop.gradients.stepped, state, watcher.clock.step)
@@ -344,9 +365,9 @@ class FullRecorder(Recorder):
             watcher.activations.commit(step)
             watcher.parameters.commit(step)
         if machine.sampling_all:
-            parts = (watcher.batches, watcher.losses, watcher.calls, watcher.histograms, watcher.feeding)
-            for part in parts:
+            for part in watcher.of_forwards:
                 part.commit(step)
+            watcher.histograms.commit(step)
         watcher.end_sections(step)
         own, total = watcher.clock.close(perf_counter())
         watcher.sampler.account(step, sampled, own, total)
@@ -355,9 +376,8 @@ class FullRecorder(Recorder):
     def prepare(self, step: int) -> None:
         """Drop the last step's batch, and prepare for measuring if the next step is sampled."""
         watcher, machine = self._watcher, self._machine
-        self.batch = None
-        watcher.holding.clear()
-        watcher.forwards.take_awaiting()
+        watcher.replay_inputs.clear()
+        watcher.forwards.forget()
         watcher.structure.forget()
         if machine.sampling:
             TEAM.gather()

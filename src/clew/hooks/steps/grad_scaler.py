@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.replay_inputs import ReplayInputs
 from clew.measure.readable_tensors import readable
 from clew.records.site import Line
 
@@ -28,8 +28,8 @@ Collapse = Callable[[Optimizer, Line, dict[str, Any]], None]
 class Scaling:
     """Counts the steps skipped in a row, and reports when there are too many."""
 
-    def __init__(self, holding: Holding, step: Callable[[], int], collapsed: Collapse) -> None:
-        self._holding = holding
+    def __init__(self, inputs: ReplayInputs, step: Callable[[], int], collapsed: Collapse) -> None:
+        self._inputs = inputs
         self._step = step
         self._collapsed = collapsed
         self._in_a_row = 0
@@ -54,7 +54,7 @@ class Scaling:
         exhausted = self._last[3] is not None and self._last[3] <= EXHAUSTED
         if exhausted or self._in_a_row >= MOST_IN_A_ROW:
             self._report()
-        self._holding.stepped()  # the next backward does not accumulate
+        self._inputs.stepped()  # the next backward does not accumulate
 
     def _updated(self) -> None:
         self._in_a_row = 0

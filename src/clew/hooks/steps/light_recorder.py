@@ -76,10 +76,10 @@ class LightRecorder(Recorder):
         self._caller: CodeType | None = None  # of the last backward,
         self._at = -1  # where in it,
         self._line: Line = (None, None)  # and its line
-        self.telling = False  # listeners are being called from here, where their time is not counted
+        self.calls_listeners = False  # listeners are being called from here, where their time is not counted
         methods = {name: guard.bare(LIGHT, getattr(self, name)) for name in METHODS}
         count = watcher.loop.schedulers.count
-        self.native = NativeSteps(watcher.holding, methods, self.round_off, count)
+        self.native = NativeSteps(watcher.replay_inputs, methods, self.round_off, count)
         for name, function in self.native.functions.items():
             setattr(self, name, function)
 
@@ -90,7 +90,7 @@ class LightRecorder(Recorder):
         if not grad_enabled():  # in an evaluation
             self._machine.full.batch_delivered(seconds, batch)
             return
-        self._watcher.holding.delivered = batch
+        self._watcher.replay_inputs.delivered = batch
         self.settle()
         self.note((DATA, seconds))
 
@@ -129,22 +129,30 @@ class LightRecorder(Recorder):
             return self._inside
         self.settle()
         self._root = root
-        holding, first, size = watcher.holding, args[0] if args else None, 0
+        inputs, first, size = watcher.replay_inputs, args[0] if args else None, 0
         if type(first) is not Tensor:
-            holding.forward(module, args, kwargs)
+            inputs.forward(module, args, kwargs)
         else:
-            if holding.fresh and len(args) == 1 and not kwargs and first.grad_fn is None:
-                holding.rng, holding.fresh = NO_STATES, False
+            if inputs.fresh and len(args) == 1 and not kwargs and first.grad_fn is None:
+                inputs.rng, inputs.fresh = NO_STATES, False
                 try:
-                    holding.first = (module, args, first._version)
+                    inputs.first = (module, args, first._version)
                 except RuntimeError:  # an inference tensor has no version counter
-                    holding.first = (module, args, -1)
+                    inputs.first = (module, args, -1)
             else:
-                holding.forward(module, args, kwargs)
+                inputs.forward(module, args, kwargs)
             size = first.size(0) if first.dim() else 0
         self._inside = True
         self._forward = (root.index, perf_counter(), size)
         return True
+
+    def module_entered(self, module: nn.Module, args: Any) -> None:
+        """Passed on; light steps do without the hooks that report it."""
+        self._machine.full.module_entered(module, args)
+
+    def module_left(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Passed on."""
+        self._machine.full.module_left(module, args, kwargs, output)
 
     def forward_left(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
@@ -204,9 +212,9 @@ class LightRecorder(Recorder):
         loss, began = self._backward
         line = self._find_line()
         self.note((BACKWARD, loss, line, now - began))
-        holding = self._watcher.holding
-        holding.backward(loss, line)
-        if holding.accumulates:
+        inputs = self._watcher.replay_inputs
+        inputs.backward(loss, line)
+        if inputs.accumulates:
             self._watcher.alarms.find_bad_micro_batch()
 
     def backward_raised(self) -> None:
@@ -288,13 +296,13 @@ class LightRecorder(Recorder):
         if ends:
             self._end_step(now)
         else:
-            self._watcher.holding.stepped()
+            self._watcher.replay_inputs.stepped()
 
     # -- the boundary of a step --
 
     def _end_step(self, now: float) -> None:
         watcher = self._watcher
-        watcher.holding.clear()
+        watcher.replay_inputs.clear()
         self._steps += 1
         if (
             now >= self._latest
@@ -311,11 +319,11 @@ class LightRecorder(Recorder):
         self._again = math.inf
         if waited:
             self._watcher.sink.nudge()
-        self.telling = True
+        self.calls_listeners = True
         try:
             self._machine.begin_step()
         finally:
-            self.telling = False
+            self.calls_listeners = False
 
     @property
     def steps(self) -> int:
@@ -348,7 +356,7 @@ class LightRecorder(Recorder):
             return
         if root is None or not root.training or caller is None or index is None:
             return
-        if not watcher.holding.fresh or watcher.holding.accumulates:
+        if not watcher.replay_inputs.fresh or watcher.replay_inputs.accumulates:
             return
         state = watcher.optimizers.states[index]
         if state.norm.at_once is None or state.groups != 1 or state.site is None:
@@ -402,10 +410,9 @@ class LightRecorder(Recorder):
         if self._noting is None:
             return
         root, state, line = self._noting
-        holding, module = self._watcher.holding, root.module()
+        inputs, module = self._watcher.replay_inputs, root.module()
         if found.args is not None and module is not None:
-            holding.rng, holding.fresh = NO_STATES, False
-            holding.first = (module, found.args, found.version)
+            inputs.only_call(module, found.args, found.version)
         waited = found.waited
         for event in found.events:
             if event == "d":
@@ -415,7 +422,7 @@ class LightRecorder(Recorder):
                 self.note((FORWARD, root.index, found.ran, found.batch))
             elif event == "b":
                 self.note((BACKWARD, found.loss, line, found.derived))
-                holding.backward(found.loss, line)
+                inputs.backward(found.loss, line)
             else:
                 self.note((OTHER, event))
         if found.doing == "f":

@@ -8,6 +8,7 @@ import numpy as np
 
 from clew.hooks.steps.forward_calls import MODE_EVERY
 from clew.hooks.steps.native_steps import events_of
+from clew.hooks.steps.step_clock import OF_CLOCK, StepColumn
 from clew.records.site import Line
 
 if TYPE_CHECKING:
@@ -101,31 +102,28 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
 
 
 def write_rows(watcher: Watcher, root: Root, state: OptimizerState, line: Line, rows: Array) -> None:
-    """Write the rows of steps that the library noted.
-
-    The first eight columns are those of `StepClock.write`, followed by loss, gradient norm and learning rate.
-    """
+    """Write the rows of steps that the library noted: see `StepColumn`."""
     clock, sink = watcher.clock, watcher.sink
-    first, codes = clock.step, rows[:, 7].copy()
+    first, codes = clock.step, rows[:, StepColumn.EVENTS].copy()
     steps = np.arange(first, first + len(rows))
-    memory = clock.memory.read(rows[0, 0])
+    memory = clock.memory.read(rows[0, StepColumn.NOW])
     watcher.end_sections(first)
-    rows[:, 1] += watcher.sampler.light_cost  # a step's share of this write, estimated from the last one
-    rows[0, 1] += clock.newly_booked()
-    rows[0, 2:7] += clock.begun()
+    rows[:, StepColumn.OWN] += watcher.sampler.light_cost  # a share of this write, as of the last
+    rows[0, StepColumn.OWN] += clock.newly_booked()
+    rows[0, StepColumn.WAITING : StepColumn.SIZE + 1] += clock.begun()
     numbered = {"f": root.index, "s": state.index}
 
     def pattern(code: float) -> int:
         tokens = [watcher.pattern.token(event, numbered.get(event, 0)) for event in events_of(code)]
         return watcher.pattern.close(tokens)
 
-    rows[0, 7] = pattern(codes[0])  # together with what came before these steps
+    rows[0, StepColumn.EVENTS] = pattern(codes[0])  # together with what came before these steps
     for code in set(codes[1:]):
-        rows[1:, 7][codes[1:] == code] = pattern(code)
-    sink.rows(watcher.loss_table(line), steps, rows[:, 8:9])
-    sink.rows(watcher.optimizers.table_of(state)[0], steps, rows[:, 9:11])
+        rows[1:, StepColumn.EVENTS][codes[1:] == code] = pattern(code)
+    sink.rows(watcher.loss_table(line), steps, rows[:, [StepColumn.LOSS]])
+    sink.rows(watcher.optimizers.table_of(state)[0], steps, rows[:, [StepColumn.NORM, StepColumn.RATE]])
     clock.note_modes(root.name, steps[steps % MODE_EVERY == 0])
-    seconds = clock.write(first, rows[:, :8], memory)
+    seconds = clock.write(first, rows[:, :OF_CLOCK], memory)
     clock.step += len(rows)
-    watcher.sampler.account_light(len(rows), float(rows[:, 1].sum()), seconds)
+    watcher.sampler.account_light(len(rows), float(rows[:, StepColumn.OWN].sum()), seconds)
     clock.late.resolve()  # values of an earlier step, if any

@@ -27,10 +27,10 @@ from torch.optim import Optimizer
 
 from clew.hooks.entry.sink import Array
 from clew.hooks.steps.forward_calls import tracing, transforming
+from clew.hooks.steps.step_clock import StepColumn
 from clew.measure import stats
 from clew.measure.kernel.compiled_library import Natives
 
-COLUMNS = 11  # see `light_rows.write_rows`
 ROOM = 1_024  # steps that may wait to be written, however fast they are
 EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # the digits of a step's code, one per event
 _BASE = 16
@@ -86,21 +86,21 @@ class Steps(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in METHODS),
         ("round_off", ctypes.c_void_p),
         ("count_scheduler", ctypes.c_void_p),
-        ("holding", ctypes.c_void_p),
+        ("replay_inputs", ctypes.c_void_p),
         *(
             (name, ctypes.c_int64)
             for name in ("active", "steps", "doing", "others", "forwards", "backwards", "batches", "inner")
         ),
         ("began", ctypes.c_double),
         ("asked", ctypes.c_double),
-        ("row", ctypes.c_double * COLUMNS),
+        ("row", ctypes.c_double * len(StepColumn)),
         ("args", ctypes.c_void_p),
         ("version", ctypes.c_int64),
     ]
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenStep:
     """An open step that differs from those before, as far as it has run."""
 
     events: tuple[str, ...]
@@ -127,7 +127,7 @@ class NativeSteps:
 
     def __init__(
         self,
-        holding: Any,
+        replay_inputs: Any,
         methods: dict[str, Callable[..., Any]],
         round_off: Callable[[], None],
         count_scheduler: Callable[[Any], None],
@@ -140,11 +140,11 @@ class NativeSteps:
         self.available = found is not None
         if found is None:
             return
-        self._rows = np.zeros((ROOM, COLUMNS))
+        self._rows = np.zeros((ROOM, len(StepColumn)))
         borrowed = {**_ASKED, **methods, "round_off": round_off, "count_scheduler": count_scheduler}
-        self._kept: tuple[Any, ...] = (holding, borrowed)  # the library only borrows references
+        self._kept: tuple[Any, ...] = (replay_inputs, borrowed)  # the library only borrows references
         asked = {name: id(thing) for name, thing in borrowed.items()}
-        self._steps = Steps(rows=self._rows.ctypes.data, room=ROOM, holding=id(holding), **asked)
+        self._steps = Steps(rows=self._rows.ctypes.data, room=ROOM, replay_inputs=id(replay_inputs), **asked)
         for name in (*METHODS, "loss_entered"):
             self.functions[name] = found.function(name, ctypes.addressof(self._steps))
         self._forget = found.function("forget", ctypes.addressof(self._steps))
@@ -202,22 +202,22 @@ class NativeSteps:
         if self.available:
             self._steps.doing = 0
 
-    def take(self) -> tuple[Array, Open]:
+    def take(self) -> tuple[Array, OpenStep]:
         """Return the rows of the finished steps, and the open one. No more steps are noted after this."""
         steps = self._steps
         steps.active, self.active = 0, False
         row, args = list(steps.row), steps.args
-        taken = Open(
-            events=events_of(row[7]),
+        taken = OpenStep(
+            events=events_of(row[StepColumn.EVENTS]),
             doing=EVENTS.get(steps.doing, ""),
             began=steps.began,
             asked=steps.asked,
-            waited=row[2],
-            ran=row[3],
-            derived=row[4],
-            batch=int(row[6]),
-            loss=row[8],
-            norm=row[9],
+            waited=row[StepColumn.WAITING],
+            ran=row[StepColumn.RUNNING],
+            derived=row[StepColumn.DERIVING],
+            batch=int(row[StepColumn.SIZE]),
+            loss=row[StepColumn.LOSS],
+            norm=row[StepColumn.NORM],
             args=ctypes.cast(args, ctypes.py_object).value if args else None,
             version=steps.version,
         )

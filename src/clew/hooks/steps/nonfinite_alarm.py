@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite
-from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.replay_inputs import ReplayInputs
 from clew.measure.loss_arguments import loss_arguments
 from clew.measure.readable_tensors import is_nonfinite
 from clew.records.facts.nan_facts import ExplainedFact, NonFiniteFact
@@ -48,7 +48,7 @@ class Alarms:
         ]
         late = watcher.late.is_waiting or (state is not None and state.uses_closure) or step != watcher.step
         explain = watcher.on_alarm if not late else None  # if late, the parameters have already changed
-        found = _found(where, line, named, watcher.holding)
+        found = _found(where, line, named, watcher.replay_inputs)
         replace(found, **details, explained=explain is not None).write(watcher.sink, step)
         if explain is not None:
             try:
@@ -64,7 +64,7 @@ class Alarms:
     def find_bad_micro_batch(self) -> None:
         """When gradients accumulate over several backwards, find which of them was non-finite."""
         watcher = self._watcher
-        if not watcher.holding.accumulates or watcher.holding.scaled or "gradient" in self._given:
+        if not watcher.replay_inputs.accumulates or watcher.replay_inputs.scaled or "gradient" in self._given:
             return
         for state in watcher.optimizers.states:
             norm = state.norm() if state.site is not None and not state.uses_closure else 0.0
@@ -103,7 +103,7 @@ class Alarms:
         return (name for top in modules for name, buffer in top.named_buffers() if is_nonfinite(buffer))
 
 
-def _found(where: str, line: Line, named: Named, holding: Holding) -> NonFiniteFact:
+def _found(where: str, line: Line, named: Named, replay_inputs: ReplayInputs) -> NonFiniteFact:
     gradients = nonfinite_names(named, gradients=True) if where == "gradient" else []
     return NonFiniteFact(
         where=where,
@@ -111,7 +111,7 @@ def _found(where: str, line: Line, named: Named, holding: Holding) -> NonFiniteF
         line=line[1],
         parameters=tuple(gradients[:MOST_NAMES]),
         bad_weights=tuple(nonfinite_names(named, gradients=False)[:MOST_NAMES]),
-        bad_inputs=tuple(holding.nonfinite_inputs()),
+        bad_inputs=tuple(replay_inputs.nonfinite_inputs()),
     )
 
 

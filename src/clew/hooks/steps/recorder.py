@@ -7,7 +7,13 @@ A seam reports to `StepMachine.recorder` and does not know which recorder that i
     SILENT         ignores everything: nothing is attached, or Clew itself runs the user's code
 
 The recorder changes at the boundary of a step (`StepMachine`). A seam that reports the beginning of a call
-reports its end to the same recorder, even if the recorder changed in between.
+reports its end to the same recorder, even if the recorder changed in between. The hooks on modules and
+optimizers are called by torch before and after a call, and share nothing: they report to the recorder of the
+moment.
+
+If a recorder raises, `StepMachine.failed` names another, which gets the event again. Seams that every step
+passes through have this `try` in place, since a function around it would cost one more call per event; the
+others use `report` (`hooks/seams/probes.py`).
 """
 
 from __future__ import annotations
@@ -30,8 +36,14 @@ class Recorder:
     def gradients_zeroed(self) -> None:
         """`zero_grad()` returned."""
 
+    def module_entered(self, module: nn.Module, args: Any) -> None:
+        """A module is about to run, a model or one inside it: reported while hooks are installed."""
+
+    def module_left(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """The module returned, or raised (then the output is None)."""
+
     def forward_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """A model is about to run. Returns whether `forward_left` or `forward_raised` must follow."""
+        """A followed model is about to run. Returns whether its end must be reported, too."""
         return False
 
     def forward_left(

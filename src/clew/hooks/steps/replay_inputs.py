@@ -35,15 +35,19 @@ DERIVED = Derived()
 NO_STATES = (None, None, None)
 
 
-class Holding:
-    """The models' calls since the last backward, and how the last backward went."""
+class ReplayInputs:
+    """The models' calls since the last backward, and how the last backward went.
+
+    At every light step, a method would be one more call. So recorders and the library (`steps.c`) set
+    `delivered`, and `LightRecorder.forward_entered` does itself what `only_call` does. Of the others, only
+    `scaled` is set from outside.
+    """
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
         self._versions: list[Versions] = []  # versions of the tensors in each call, to find changes
-        # The common light step: one model, one tensor that comes from no computation, and its version. Set
-        # from outside while `fresh`, since this runs at every step. It counts as a call like any other.
-        self.first: tuple[nn.Module, tuple[torch.Tensor], int] | None = None
+        # The common light step: see `only_call`. It counts as a call like any other.
+        self.first: tuple[nn.Module, tuple[Any, ...], int] | None = None
         self.delivered: Any = None  # the loader's last batch
         self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: states before the first call
         self.autocast: tuple[bool, Any] = (False, None)
@@ -72,6 +76,11 @@ class Holding:
         return self._calls
 
     # -- light steps --
+
+    def only_call(self, module: nn.Module, args: tuple[Any, ...], version: int) -> None:
+        """The first call of a light step, with one tensor of this version that comes from no computation."""
+        self.rng, self.fresh = NO_STATES, False
+        self.first = (module, args, version)
 
     def forward(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A model is about to run in a light step."""

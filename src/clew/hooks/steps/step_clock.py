@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
 from time import perf_counter
 from typing import Any
 
@@ -30,6 +31,30 @@ STEP_SIGNALS = names(
     signals.MEMORY_RSS,
     signals.EVENTS_PATTERN,
 )
+
+
+class StepColumn(IntEnum):
+    """Numbers noted of one step, by their place in its row: as in the library (`measure/kernel/steps.c`).
+
+    The first ones are the clock's, for `StepClock.write`; the others are noted by the library only.
+    """
+
+    NOW = 0  # when the step ended
+    OWN = 1  # seconds that Clew took, and seconds
+    WAITING = 2  # for data,
+    RUNNING = 3  # in forwards,
+    DERIVING = 4  # in `backward()`,
+    UPDATING = 5  # and in the optimizer
+    SIZE = 6  # of the batch
+    EVENTS = 7  # number of the pattern; the library notes its events as digits
+    LOSS = 8
+    NORM = 9  # of the gradients
+    RATE = 10  # learning rate
+
+
+OF_CLOCK = StepColumn.EVENTS + 1  # so many columns are the clock's
+_TIMED = slice(StepColumn.WAITING, StepColumn.UPDATING + 1)
+
 MEMORY_EVERY = 0.25  # seconds between two readings of the process memory
 
 Write = Callable[[int, float], None]
@@ -84,7 +109,7 @@ class StepClock:
         return self._booked - before
 
     def end(self, now: float, own: float, pattern: int, raw: list[float]) -> None:
-        """End the step, and append its numbers to `raw`, for `write`."""
+        """End the step, and append its numbers to `raw`, for `write`, in the order of `StepColumn`."""
         raw += (now, own, *self.begun(), pattern)
         if self.modes:
             self._write_modes()
@@ -99,17 +124,16 @@ class StepClock:
 
     def write(self, first: int, raw: list[float] | Array, memory: float) -> float:
         """Write the rows of the steps that `end` was called for, from `first` on. Returns their seconds."""
-        known = np.array(raw, "<f8").reshape(-1, 8)
+        known = np.array(raw, "<f8").reshape(-1, OF_CLOCK)
+        now, own, timed = known[:, StepColumn.NOW], known[:, StepColumn.OWN], known[:, _TIMED]
+        seconds = np.diff(now, prepend=self._ended)
+        rest = np.maximum(seconds - own - timed.sum(axis=1), 0.0)
         rows = np.empty((len(known), len(STEP_SIGNALS)), "<f8")
-        now, own = known[:, 0], known[:, 1]
-        rows[:, 0] = now - self._began
-        rows[:, 1] = np.diff(now, prepend=self._ended)
-        rows[:, 2:6] = known[:, 2:6]
-        rows[:, 6] = np.maximum(rows[:, 1] - known[:, 1:6].sum(axis=1), 0.0)
-        rows[:, 7] = own
-        rows[:, 8] = known[:, 6]
-        rows[:, 9] = memory
-        rows[:, 10] = known[:, 7]
+        columns = (now - self._began, seconds, *timed.T, rest, own, known[:, StepColumn.SIZE], memory)
+        for number, values in enumerate(
+            (*columns, known[:, StepColumn.EVENTS])
+        ):  # in the order of STEP_SIGNALS
+            rows[:, number] = values
         began, self._ended = self._ended, float(now[-1])
         self._sink.rows(self.table, np.arange(first, first + len(rows)), rows)
         return self._ended - began

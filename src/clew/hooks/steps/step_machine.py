@@ -10,7 +10,9 @@ One step, from the hook to the log:
         changes the recorder and calls all listeners
 
 All decisions are made here: the recorder, whether the step is sampled, the thread that is followed, and which
-part of the program is running. Recorders and seams read this state; only this file changes the recorder.
+part of the program is running. Recorders and seams read this state. Nobody else writes it, with one
+exception: the two recorders set `in_backward` when `backward()` begins and ends, since a method would be one
+more call at every light step.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+from torch import nn
 
 from clew.hooks.steps.full_recorder import FullRecorder
 from clew.hooks.steps.light_recorder import LIGHT, LightRecorder
@@ -60,11 +63,12 @@ class StepMachine:
         self._paused = False  # Clew itself is running the user's code
         self.thread = threading.get_ident()  # the thread whose training is followed
         self.sampling = self.sampling_all = watcher.sampler.wants(0)  # layers are measured; all the rest too
-        self.in_backward = False  # what runs in it is not a forward of its own
-        self.followed: dict[int, Root] = {}  # models whose `forward` is wrapped, by id
+        self.in_backward = False  # what runs in it is not a forward of its own; set by the recorders
+        self.followed: dict[int, Root] = {}  # models whose `forward` is wrapped, by id: see `follow`
+        self.hooks_hang = False  # forwards are reported by hooks on modules, not by wrappers of models
         self.updates = RunningUpdates()
         self.light = LightRecorder(watcher, self, guard)
-        self.full = FullRecorder(watcher, self)
+        self.full = FullRecorder(watcher, self, guard)
         self.recorder: Recorder = SILENT
 
     def probe(self, name: str, function: Callable[..., None]) -> Callable[..., None]:
@@ -101,6 +105,14 @@ class StepMachine:
         self.followed.clear()
         self._exchange(SILENT)
         self._watcher.forwards.reset()
+
+    def follow(self, module: nn.Module, root: Root) -> None:
+        """The `forward` of this model is wrapped: its calls are reported without hooks, too."""
+        self.followed[id(module)] = root
+
+    def hooks_changed(self, hang: bool) -> None:
+        """The hooks on modules are installed from now on, or removed."""
+        self.hooks_hang = hang
 
     def begin_step(self) -> None:
         """A step ended: decide whether the next one is sampled, and which recorder records it."""

@@ -29,14 +29,14 @@ from clew.hooks.collect_loop.optimizer_use import OptimizerUse, UsedGradients
 from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
 from clew.hooks.collect_loop.parameter_inventory import owners_of, parameters_fact
 from clew.hooks.collect_loop.schedulers import Schedulers
-from clew.hooks.collect_loop.seen_samples import Feeding
+from clew.hooks.collect_loop.seen_samples import SeenSamples
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.forward_calls import Forwards, Modes
 from clew.hooks.steps.grad_scaler import Scaling
 from clew.hooks.steps.nonfinite_alarm import Alarms
 from clew.hooks.steps.optimizer_steps import Cycle
-from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.replay_inputs import ReplayInputs
 from clew.hooks.steps.sampling_budget import SamplingBudget
 from clew.hooks.steps.step_clock import Pattern, StepClock
 from clew.hooks.steps.step_machine import StepMachine
@@ -46,6 +46,7 @@ from clew.records import signals
 from clew.records.facts.step_facts import PatternFact
 from clew.records.site import Line, Site
 
+NEVER = sys.maxsize
 INVENTORY_AFTER = 3  # steps until every optimizer of a typical program has stepped once
 
 NAME = "loop"
@@ -67,19 +68,21 @@ class Watcher:
         self.parameters = ParameterStats(sink, self.late, self.histograms)
         self.batches = Batches(sink, self.late)
         self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
-        self.feeding = Feeding(sink, self.late, guard, lambda: self.clock.step)
+        self.calls = FunctionCalls(sink, self.late, self.models)
+        self.seen_samples = SeenSamples(sink, self.late, guard, lambda: self.clock.step)
+        # Rows of measured forwards: written when the step ends, dropped if the forwards were an evaluation.
+        self.of_forwards = (self.batches, self.losses, self.calls, self.seen_samples)
         self.pretrained = Pretrained(sink, self.models, guard, lambda: self.clock.step)
         self.structure = Structure(sink, guard)
-        self.calls = FunctionCalls(sink, self.late, self.models)
         self.loop = LoopCollectors(sink, guard, self.models, self.optimizers)
         self.between_steps: list[Callable[[int], None]] = []  # called with the step that begins
         self.limit: int | None = None  # a step before which they must be called
-        self.due = sys.maxsize  # and from this one on
+        self.due = NEVER  # and from this one on
         self.forwards = Forwards(self, guard)
         self.modes = Modes(sink, self.clock, self.pattern)
-        self.holding = Holding()
+        self.replay_inputs = ReplayInputs()
         self.alarms = Alarms(self)
-        self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
+        self.scaling = Scaling(self.replay_inputs, lambda: self.step, self.alarms.never_updated)
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
         self.before_update: list[Callable[[], None]] = []  # on sampled steps, before anything is updated
         self.observers: list[Any] = []  # notified of each root module's forward, of losses and of backward()
@@ -118,6 +121,28 @@ class Watcher:
         else:
             raise TypeError(f"attach takes models and optimizers, not {type(thing).__name__}")
 
+    # -- for what else runs during the training: see also `between_steps`, `before_update`, `observers` --
+
+    def stop_before(self, step: int | None) -> None:
+        """The listeners of `between_steps` end the run before this step: then they must be called."""
+        self.limit = step
+
+    def call_listeners_from(self, step: int = NEVER, *, sampling: bool = True) -> None:
+        """Call them from this step on. `sampling`: whether steps are sampled until the next call."""
+        self.due = step
+        self.sampler.paused = not sampling
+
+    @property
+    def times_listeners(self) -> bool:
+        """Whether they are being called inside a probe, which counts their time."""
+        return not self.machine.light.calls_listeners
+
+    def explain_alarms(self, explain: Callable[[str, int, OptimizerState | None], None]) -> None:
+        """Call this when a loss or gradient is not finite, while the inputs of the step still exist."""
+        self.on_alarm = explain
+
+    # -- what the program does --
+
     def model_appeared(self) -> None:
         """A new root module: parameter names may change, and everything is listed again soon."""
         self.optimizers.rename()
@@ -125,9 +150,20 @@ class Watcher:
 
     def scaled(self, given: Any, result: Any) -> None:
         """A GradScaler multiplied the loss: remember what it was before."""
-        self.holding.scaled = True
+        self.replay_inputs.scaled = True
         if isinstance(given, Tensor) and isinstance(result, Tensor):
             self.scaled_loss = (result, given.detach())
+
+    def unscaled(self) -> None:
+        """A GradScaler divided an optimizer's gradients by its scale."""
+        self.pattern.add("u")
+        self.loop.optimizer_use.unscaled += 1
+
+    def clipped(self, limit: float, by_norm: bool) -> None:
+        """The program clipped gradients, to a norm or each value to a limit."""
+        self.pattern.add("c")
+        if by_norm:
+            self.clip_norm = limit
 
     def before_scaling(self, loss: Tensor) -> Tensor:
         """The loss as the program computed it, before a GradScaler multiplied it."""
@@ -147,8 +183,8 @@ class Watcher:
         self.losses.end_of_evaluation(step)
         if self.loop.evaluations.is_open:
             self.loop.call(self.loop.evaluations.close, step)
-        if self.feeding.evaluations.running:
-            self.feeding.end_of_section()
+        if self.seen_samples.evaluations.running:
+            self.seen_samples.end_of_section()
         if self.next_inventory(step) == step:
             self._take_inventory()
 

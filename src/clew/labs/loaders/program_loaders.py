@@ -73,7 +73,7 @@ class Collector:
         self._bytes = 0
         self._began = 0.0
         self.backwards = 0
-        self._release_loaders = watcher.feeding.keep_loaders()
+        self._release_loaders = watcher.seen_samples.keep_loaders()
         watcher.sampler.always(range(steps + 2))
 
     def install(self, safely: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
@@ -128,11 +128,11 @@ class Collector:
         self.backwards += 1
         inputs, self._inputs = self._inputs, None
         targets, self._targets = self._targets, []
-        feeding = self._watcher.feeding
+        samples = self._watcher.seen_samples
         if inputs is not None and self._bytes < MOST_BYTES:
-            batch = owned(feeding.batch) if feeding.batch is not None else None
-            indices = self._indices.last(feeding.source) if self._indices is not None else None
-            made = DeliveredBatch(feeding.loader, batch, owned(inputs), owned(targets), indices)
+            batch = owned(samples.batch) if samples.batch is not None else None
+            indices = self._indices.last(samples.source) if self._indices is not None else None
+            made = DeliveredBatch(samples.loader, batch, owned(inputs), owned(targets), indices)
             self._bytes += sum(t.nbytes for t in tensors_in((batch, made.inputs)))
             self.delivered.append(made)
 
@@ -140,7 +140,7 @@ class Collector:
 def find_loaders(watcher: Watcher, collector: Collector) -> list[ReadableLoader]:
     """All loaders of the program that still exist, training loaders first; without a loader that
     trains, what the models got. Called on the training thread: the names are those of its variables."""
-    existing = watcher.feeding.existing_loaders()
+    existing = watcher.seen_samples.existing_loaders()
     found = [_iterated(watcher, number, loader) for number, loader in existing.items()]
     for made in collector.made:
         loader = made.loader()
@@ -177,7 +177,7 @@ def select_loaders(found: list[ReadableLoader], wanted: str) -> list[ReadableLoa
 
 
 def _iterated(watcher: Watcher, number: int, loader: Any) -> ReadableLoader:
-    names = [*watcher.feeding.names.get(number, []), *_names(loader)]
+    names = [*watcher.seen_samples.names.get(number, []), *_names(loader)]
     readable = of_loader(loader, names=tuple(dict.fromkeys(names)))
     readable.number = number
     return readable
@@ -201,7 +201,7 @@ def _assign_batches(found: list[ReadableLoader], delivered: list[DeliveredBatch]
 
 def _assign_roles(watcher: Watcher, found: list[ReadableLoader]) -> None:
     """By the phase in which it was iterated; else by its name; else by whether it shuffles."""
-    fed = watcher.feeding.phases()
+    fed = watcher.seen_samples.phases()
     trains = any(p.delivered for p in found)
     for readable in found:
         if readable.delivered:

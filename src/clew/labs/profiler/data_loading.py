@@ -101,7 +101,7 @@ class Deliveries:
 
     def settle(self) -> None:
         """Assign starts to their loaders, which get their numbers only after they have started."""
-        numbers = {id(ref()): number for number, ref in self._watcher.feeding.objects.items()}
+        numbers = {id(ref()): number for number, ref in self._watcher.seen_samples.objects.items()}
         waiting, self._unsettled = self._unsettled, []
         for reference, seconds in waiting:
             loader = reference()
@@ -111,7 +111,7 @@ class Deliveries:
                 self._unsettled.append((reference, seconds))
 
     def _delivered(self, iterator: Any, batch: Any, seconds: float, cpu: float) -> None:
-        number = self._watcher.feeding.loaders.get(id(iterator))
+        number = self._watcher.seen_samples.loaders.get(id(iterator))
         if number is None:
             return
         if self._unsettled:
@@ -121,7 +121,7 @@ class Deliveries:
         delivery.seconds += seconds
         delivery.cpu += cpu
         if not delivery.parts:
-            loader = self._watcher.feeding.objects.get(number)
+            loader = self._watcher.seen_samples.objects.get(number)
             workers = getattr(loader() if loader is not None else None, "num_workers", 0)
             describe(delivery, batch, moved=workers > 0)
 

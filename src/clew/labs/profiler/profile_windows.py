@@ -129,7 +129,7 @@ def off_the_clock(watcher: Watcher, guard: Guard) -> Iterator[None]:
     try:
         yield
     finally:
-        if not watcher.machine.light.telling:  # otherwise a probe is around us, and books this soon
+        if watcher.times_listeners:
             guard.seconds -= perf_counter() - began
         watcher.clock.restart()
 

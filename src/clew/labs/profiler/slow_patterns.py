@@ -70,7 +70,7 @@ class PatternObserver:
         if not self._watcher.models.compile_used:  # dynamo would recompile
             self._built.watch(self._patches)
         if self._kept is None:
-            self._kept = kept_data(self._watcher.feeding.objects)
+            self._kept = kept_data(self._watcher.seen_samples.objects)
 
     def _stop(self) -> None:
         """The window is over: remove all wrappers from torch."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerState
-from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.replay_inputs import ReplayInputs
 from clew.hooks.steps.step_machine import distributed
 from clew.labs.replay.culprits import culprit_fields
 from clew.labs.replay.step_replay import ReplayAnswer, answer
@@ -58,20 +58,20 @@ def culprit_fact(where: str, found: ReplayAnswer) -> CulpritFact:
 
 def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) -> NonFiniteStep:
     """What still exists of the running step."""
-    holding: Holding = watcher.holding
+    replay_inputs: ReplayInputs = watcher.replay_inputs
     everything = [pair for s in watcher.optimizers.states for pair in s.named]
     named = state.named if state is not None else everything
-    enabled, dtype = holding.autocast
-    calls = [_root_call(watcher, *call) for call in holding.calls]
-    frame, line = where_running(holding.line)
+    enabled, dtype = replay_inputs.autocast
+    calls = [_root_call(watcher, *call) for call in replay_inputs.calls]
+    frame, line = where_running(replay_inputs.line)
     return NonFiniteStep(
         step=step,
         where=where,
         calls=calls,
         roots={root.name: top for root in watcher.models.roots if (top := root.module()) is not None},
-        rng=Rng(*holding.rng),
+        rng=Rng(*replay_inputs.rng),
         autocast=Autocast("cpu", enabled, dtype),
-        loss_value=holding.loss,
+        loss_value=replay_inputs.loss,
         frame=frame,
         backward_at=line,
         micro_batch=_micro_batch(watcher),
@@ -80,14 +80,14 @@ def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) 
         measured={
             name.full: seen for _, name in everything if (seen := watcher.parameters.seen(name)) is not None
         },
-        delivered=holding.delivered,
-        changed=tuple(holding.changed()),
+        delivered=replay_inputs.delivered,
+        changed=tuple(replay_inputs.changed()),
     )
 
 
 def _micro_batch(watcher: Watcher) -> tuple[int, int] | None:
     """For a step of several batches; the evaluations of a closure are something else."""
-    number = watcher.holding.micro_batch
+    number = watcher.replay_inputs.micro_batch
     closure = any(state.uses_closure for state in watcher.optimizers.states)
     return None if number is None or closure else (number, number)
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as global_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from clew.hooks.entry.module_hooks import GlobalModuleHooks
 from clew.labs.snapshot.inplace_writes import written
 from clew.measure.nested_tensors import tensors_in
 
@@ -185,25 +185,15 @@ def module_hooks(
 
     `with_kwargs`: the hooks also get the keyword arguments; older versions of torch don't pass them.
     """
-    passes = with_kwargs and hasattr(global_hooks, "_global_forward_hooks_with_kwargs")
 
-    def without_kwargs(module: nn.Module, args: Any, output: Any) -> None:
-        after(module, args, {}, output)
+    def maybe_without_kwargs(module: nn.Module, args: Any, *rest: Any) -> None:
+        after(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
 
-    options = {"with_kwargs": True} if passes else {}
-    handles = [
-        global_hooks.register_module_forward_pre_hook(before),
-        global_hooks.register_module_forward_hook(
-            after if passes or not with_kwargs else without_kwargs, always_call=True, **options
-        ),
-    ]
+    hooks = GlobalModuleHooks(before, maybe_without_kwargs if with_kwargs else after, with_kwargs=with_kwargs)
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
-            for forgotten in ("_global_forward_hooks_always_called", "_global_forward_hooks_with_kwargs"):
-                getattr(global_hooks, forgotten, {}).pop(handle.id, None)  # left by remove()
+        hooks.remove()
 
 
 class ModulePaths:

@@ -13,7 +13,7 @@
 
 /* What has happened in a step, in order, as digits of a number: room for what the step itself still needs. */
 enum { DATA = 1, FORWARD = 2, BACKWARD = 3, STEP = 4, ZEROED = 5, SCHEDULER = 6, BASE = 16, MOST_OTHERS = 8 };
-/* As light_rows.py reads it; the first eight are what `StepClock.write` takes. */
+/* As `StepColumn` in step_clock.py has it. */
 enum { NOW, OWN, WAITING, RUNNING, DERIVING, UPDATING, SIZE, EVENTS, LOSS, NORM, RATE, COLUMNS };
 
 /* Same layout as `Steps` in native_steps.py. */
@@ -36,7 +36,7 @@ typedef struct {
     void *batch_delivered, *forward_entered, *forward_left, *backward_entered, *backward_left;
     void *update_entered, *update_left, *gradients_zeroed, *scheduler_stepped;
     void *round_off, *count_scheduler;
-    void *holding; /* releases the delivered batch when a step ends */
+    void *replay_inputs; /* releases the delivered batch when a step ends */
     /* Where we are: */
     int64_t active, steps, doing, others, forwards, backwards, batches;
     int64_t inner; /* a step called by the optimizer's own step is running: it does not count as one */
@@ -251,7 +251,7 @@ EXPORT void *clew_update_left(void *self, void *const *given, intptr_t n) {
     happened(s, STEP);
     memcpy(s->rows + s->steps++ * COLUMNS, s->row, sizeof s->row);
     int due = s->steps >= s->most || s->row[NOW] >= s->latest;
-    if (s->batches) python.set_attribute(s->holding, s->delivered, python.none);
+    if (s->batches) python.set_attribute(s->replay_inputs, s->delivered, python.none);
     begin(s);
     clear_error();
     return due ? python.call(s->round_off) : say(python.none);
@@ -288,7 +288,7 @@ EXPORT void *clew_batch_delivered(void *self, void *const *given, intptr_t n) {
     s->batches++;
     s->row[WAITING] += python.as_number(given[0]);
     happened(s, DATA);
-    python.set_attribute(s->holding, s->delivered, given[1]);
+    python.set_attribute(s->replay_inputs, s->delivered, given[1]);
     return say(python.none);
 }
 

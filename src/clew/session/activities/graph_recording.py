@@ -46,7 +46,7 @@ class GraphRecording(Activity):
         if self._closed:
             return
         began = perf_counter()
-        for call in self._watcher.holding.calls:
+        for call in self._watcher.replay_inputs.calls:
             root = self._watcher.models.root_of(call[0])
             if root is not None and root.index not in self._done:
                 self._record(root, call)
@@ -89,10 +89,12 @@ class GraphRecording(Activity):
             return SEVERAL
         if any(value is DERIVED for value in (*args, *kwargs.values())):
             return "its input was computed by another model in the step and is no longer available"
-        holding = self._watcher.holding
+        replay_inputs = self._watcher.replay_inputs
         with self._watcher.machine.unwatched():
             try:
-                return graph_of_held_call(call, Rng(*holding.rng), Autocast("cpu", *holding.autocast))
+                return graph_of_held_call(
+                    call, Rng(*replay_inputs.rng), Autocast("cpu", *replay_inputs.autocast)
+                )
             except ForwardError as error:
                 return f"running its forward again failed: {error.shape_error.error}"
 

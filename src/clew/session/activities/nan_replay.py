@@ -31,7 +31,7 @@ class NanReplay(Activity):
         def replay(where: str, step: int, state: Any) -> None:
             self._session.guarded(self.name, lambda: alarm(where, step, state))
 
-        watcher.on_alarm = replay
+        watcher.explain_alarms(replay)
 
     def _save_repro(self, held: NonFiniteStep, found: ReplayAnswer) -> None:
         """Save the failed step in the run's folder, so that it can be replayed alone."""

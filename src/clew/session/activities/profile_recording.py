@@ -7,7 +7,6 @@ over. Opening and closing them does not count as step time.
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,8 +71,8 @@ class ProfileRecording(Activity):
             from clew.session.activities.faster_steps import FasterSteps
 
             self._attempts = FasterSteps(self._session, watcher, guard, self.options)
-        watcher.sampler.paused = self._recorder.windows.is_near(0)
-        watcher.due = self._recorder.windows.due
+        windows = self._recorder.windows
+        watcher.call_listeners_from(windows.due, sampling=not windows.is_near(0))
         watcher.between_steps.append(guard.inner(PROBE, self._between_steps))
 
     def _schedule(self) -> Schedule:
@@ -91,7 +90,7 @@ class ProfileRecording(Activity):
         assert self._recorder is not None
         watcher, windows = self._watcher, self._recorder.windows
         if self._stopped:
-            watcher.due = sys.maxsize
+            watcher.call_listeners_from()
             return
         if step >= windows.due:
             from clew.labs.profiler.profile_windows import off_the_clock
@@ -102,8 +101,7 @@ class ProfileRecording(Activity):
             except BaseException:
                 self._abandon(windows)
                 raise
-        watcher.due = windows.due
-        watcher.sampler.paused = windows.is_near(step)
+        watcher.call_listeners_from(windows.due, sampling=not windows.is_near(step))
 
     def _failed(self, kind: str, error: Exception) -> None:
         self._session.guard.fail(f"{PROBE}-{kind}", error)
@@ -111,8 +109,7 @@ class ProfileRecording(Activity):
     def _abandon(self, windows: Windows) -> None:
         """Something of ours has failed: leave nothing open."""
         self._stopped = True
-        self._watcher.due = sys.maxsize
-        self._watcher.sampler.paused = False
+        self._watcher.call_listeners_from()
         with contextlib.suppress(Exception):
             windows.finish()
 
@@ -122,7 +119,7 @@ class ProfileRecording(Activity):
         """The run is over, but the seams are still installed: close what is open."""
         if self._recorder is None:
             return
-        self._watcher.sampler.paused = False
+        self._watcher.call_listeners_from()
         self._stopped = True
         self._recorder.stop()
 

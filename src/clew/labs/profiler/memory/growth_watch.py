@@ -127,7 +127,7 @@ class GrowthWatch:
             self._survey_at = sys.maxsize
 
     def _loaders(self) -> list[Any]:
-        loaders = [reference() for reference in self._watcher.feeding.objects.values()]
+        loaders = [reference() for reference in self._watcher.seen_samples.objects.values()]
         return [loader for loader in loaders if loader is not None]
 
     # -- what is recorded --

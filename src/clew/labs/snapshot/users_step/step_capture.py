@@ -85,7 +85,7 @@ class Capture:
         self._bytes = 0
         self._began = 0.0
         self._loader: Any = None
-        self._release_loaders = self.watcher.feeding.keep_loaders()
+        self._release_loaders = self.watcher.seen_samples.keep_loaders()
 
     # -- events --
 
@@ -173,7 +173,7 @@ class Capture:
         if bare:
             return f"{bare} is trained, but belongs to no module or optimizer"
         taken = self._copied(values)
-        enabled, dtype = self.watcher.holding.autocast
+        enabled, dtype = self.watcher.replay_inputs.autocast
         reason = ""
         for autocast in (Autocast(), Autocast("cpu", True, dtype)) if enabled else (Autocast(),):
             reason = self._run_again(step, taken, autocast)
@@ -190,7 +190,7 @@ class Capture:
         subject = Subject(self._models, optimizers=self._optimizers, autocast=autocast)
         try:
             with subject.snapshot():
-                Rng(*self.watcher.holding.rng).put()
+                Rng(*self.watcher.replay_inputs.rng).put()
                 with flow.watching(self._models):
                     again = step.run(taken.values)
                 value = _number(again)
@@ -254,9 +254,9 @@ class Capture:
         return float(unscaled.detach()) if unscaled.numel() == 1 else math.nan
 
     def _loader_of_step(self) -> Any:
-        feeding = self.watcher.feeding
-        number = feeding.loader
-        known = feeding.objects.get(number) if number is not None else None
+        samples = self.watcher.seen_samples
+        number = samples.loader
+        known = samples.objects.get(number) if number is not None else None
         return known() if known is not None else None
 
     # -- results --
