@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the layout of the package: indexes, imports, unique names, tests, and the sizes of rooms.
+"""Checks the layout of the package: indexes, imports, unique names, tests, and the sizes of rooms; and that
+signals and facts are named by their objects, not by text.
 
 scripts/house.py            report what is out of order; exit code 1 if anything is
 scripts/house.py --sizes    print files and lines of each room, in the format of scripts/house_sizes.toml
@@ -15,6 +16,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,11 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from clew.records.register_page import FACTS  # noqa: E402 - the path above makes it importable
+from clew.records.signals import find as find_signal  # noqa: E402 - as above
+
 PACKAGE = ROOT / "src" / "clew"
 SIZES = ROOT / "scripts" / "house_sizes.toml"
 DECISIONS = ROOT / "docs" / "decisions"
@@ -36,6 +43,7 @@ VERBS_AND_FUNCTIONS = (
     "cli",
     "api",
 )  # named as the user types them, also where a file elsewhere has that name
+TESTED_ELSEWHERE = {"docs", "faults", "programs", "promises", "scripts", "support", "ui"}  # not in src/clew
 MAY_IMPORT = re.compile(r"May import: (.+?)[.:](?:\s|$)")
 NOTHING = "nothing of Clew's"
 # The order in which indexes name rooms: what imports nothing first.
@@ -47,9 +55,24 @@ def packages(package: Path = PACKAGE) -> Iterator[Path]:
     return (init.parent for init in sorted(package.rglob("__init__.py")) if init.parent != package)
 
 
+def folders_without_index(package: Path = PACKAGE) -> list[str]:
+    """Folders with code that are no package: neither this script nor import-linter would look into them."""
+    folders = {path.parent for path in modules(package)}
+    return [
+        f"{folder.relative_to(ROOT).as_posix()} has no __init__.py"
+        for folder in sorted(folders)
+        if not (folder / "__init__.py").is_file()
+    ]
+
+
 def modules(package: Path = PACKAGE) -> list[Path]:
     """Every Python file of the package."""
     return sorted(package.rglob("*.py"))
+
+
+def parsed(path: Path) -> ast.Module:
+    """A file as Python reads it."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def is_family(folder: Path) -> bool:
@@ -61,7 +84,7 @@ def index_problems(folder: Path) -> list[str]:
     """What the index of a package lists but the folder lacks, and the reverse."""
     if is_family(folder):
         return []
-    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(parsed(folder / "__init__.py")) or ""
     listed = set(re.findall(r"^- `([^`]+)`", text, re.MULTILINE))
     files = {_indexed_name(path) for path in folder.iterdir() if path.suffix in INDEXED}
     rooms = {f"{path.name}/" for path in folder.iterdir() if (path / "__init__.py").is_file()}
@@ -96,7 +119,7 @@ def repeated_class_names(package: Path = PACKAGE) -> list[str]:
     """Public classes with the same name in several files."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in modules(package):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path.relative_to(package).as_posix())
     return [
@@ -122,10 +145,19 @@ def imported(folder: Path, package: Path = PACKAGE) -> set[str]:
     `hooks` for the files beside the folder; only the files of checks are named one by one.
     """
     own = folder.relative_to(package).parts
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in folder.rglob("*.py"))
-    names = (name.split(".") for tree in trees for node in ast.walk(tree) for name in _imported_names(node))
-    modules = (tuple(module) for first, *module in names if first == package.name and module)
-    return {_indexed_import(module, own, package) for module in modules if module[: len(own)] != own}
+    names = (name for path in folder.rglob("*.py") for name in _imports(path.read_text(encoding="utf-8")))
+    modules = (
+        tuple(module) for first, *module in (name.split(".") for name in names) if first == package.name
+    )
+    return {
+        _indexed_import(module, own, package) for module in modules if module and module[: len(own)] != own
+    }
+
+
+@cache  # a file belongs to several folders
+def _imports(text: str) -> list[str]:
+    """Everything that a file imports, by its full name."""
+    return [name for node in ast.walk(ast.parse(text)) for name in _imported_names(node)]
 
 
 def _imported_names(node: ast.AST) -> list[str]:
@@ -198,6 +230,53 @@ def untested_folders(package: Path = PACKAGE) -> list[str]:
     ]
 
 
+def misplaced_tests(package: Path = PACKAGE) -> list[str]:
+    """Folders with tests that have the place of no folder with code."""
+    tests = ROOT / "tests"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")} - {Path()}
+    return [
+        f"tests/{folder.as_posix()} has tests, but src/clew/{folder.as_posix()} has no code"
+        for folder in sorted(folders)
+        if folder.parts[0] not in TESTED_ELSEWHERE and not (package / folder / "__init__.py").is_file()
+    ]
+
+
+def names_as_text(package: Path = PACKAGE) -> list[str]:
+    """Signals and facts that code outside the register names by text.
+
+    Most kinds of facts are ordinary words, such as `loss`. As text they count only where a fact is written or
+    read: `sink.fact("loss", …)`.
+    """
+    return [
+        f"{path.relative_to(ROOT).as_posix()}:{line} names {text!r} by text: import it from records/{where}"
+        for path in modules(package)
+        if path.relative_to(package).parts[0] != "records" and path.name != "__init__.py"
+        for line, text, where in _registered(parsed(path))
+    ]
+
+
+def _registered(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Line, text, and the place in the register of each constant that is a name in it."""
+    nodes = list(ast.walk(tree))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    facts = {id(argument) for node in nodes for argument in _fact_arguments(node)}
+    for node in nodes:
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        text = node.value
+        if "." in text and find_signal(text) is not None:
+            yield node.lineno, text, "signals.py"
+        elif text in FACTS and (id(node) in facts or "." in text or "_" in text):
+            yield node.lineno, text, "facts/"
+
+
+def _fact_arguments(node: ast.AST) -> list[ast.expr]:
+    """The kind of fact that a call writes or reads."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.args[:1] if node.func.attr in ("fact", "facts") else []
+    return []
+
+
 def sizes(package: Path = PACKAGE) -> dict[str, tuple[int, int]]:
     """Files and lines of each room; each lab is a room of its own.
 
@@ -249,10 +328,13 @@ def all_problems() -> list[str]:
     """Everything that is out of order."""
     folders = list(packages())
     return [
+        *folders_without_index(),
         *(problem for folder in folders for problem in index_problems(folder)),
         *(problem for folder in folders for problem in import_problems(folder)),
         *unplaced_folders(),
         *untested_folders(),
+        *misplaced_tests(),
+        *names_as_text(),
         *repeated_file_names(),
         *repeated_class_names(),
         *crowded_rooms(),

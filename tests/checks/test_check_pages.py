@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,25 @@ import pytest
 from clew.checks import catalog
 from clew.checks.base import SECTIONS, Check, sections, summary
 from clew.checks.catalog import pages
-from clew.checks.thresholds import described
+from clew.checks.thresholds import thresholds_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = pytest.mark.parametrize("kind", catalog.CHECKS, ids=lambda kind: kind.name)
+
+
+def own_thresholds(limits: object) -> Iterator[tuple[str, int]]:
+    """The number of thresholds of a check, and of each of its groups."""
+    values = [getattr(limits, field.name) for field in fields(limits)]  # type: ignore[arg-type]
+    groups = [value for value in values if is_dataclass(value)]
+    yield type(limits).__name__, len(values) - len(groups)
+    for group in groups:
+        yield from own_thresholds(group)
+
+
+@KINDS
+def test_a_class_has_no_more_thresholds_than_are_read_at_once(kind: type[Check]) -> None:
+    """A check with more is taken apart: docs/decisions/020-checks-taken-apart.md."""
+    assert [name for name, count in own_thresholds(kind()) if count > 8] == []
 
 
 @KINDS
@@ -36,7 +53,7 @@ def test_a_check_is_named_after_the_fault_and_titled_by_id_and_name(kind: type[C
 @KINDS
 def test_every_threshold_says_what_it_means(kind: type[Check]) -> None:
     page = pages()[f"{kind.name}.md"]
-    for threshold in described(kind()):
+    for threshold in thresholds_of(kind()):
         row = next(line for line in page.splitlines() if line.startswith(f"| `{threshold.name}` "))
         assert len(row.split("|")[3].strip()) > 10, f"{threshold.name} has no comment"
 

@@ -10,7 +10,7 @@ from clew.checks.act.dead_units import DeadUnits
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
-from clew.checks.thresholds import ThresholdSetting, described, in_force
+from clew.checks.thresholds import ThresholdSetting, in_force, thresholds_of
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -36,8 +36,8 @@ class Kept(Check):
         yield self.finding(Severity.WARNING, message=f"{self.most} {self.trial.seeds}", fix="")
 
 
-def thresholds_of(check: Check) -> dict[str, int | float]:
-    return {threshold.name: threshold.value for threshold in described(check)}
+def values_of(check: Check) -> dict[str, int | float]:
+    return {threshold.name: threshold.value for threshold in thresholds_of(check)}
 
 
 def half_dead() -> FakeRun:
@@ -73,13 +73,13 @@ def test_the_later_of_two_settings_counts_and_others_stay() -> None:
 
 def test_a_whole_number_will_do_for_a_fraction() -> None:
     changed = ThresholdSetting("dead-units", {"dead_fraction": 1}).applied(DeadUnits())
-    assert thresholds_of(changed)["dead_fraction"] == 1.0
-    assert isinstance(thresholds_of(changed)["dead_fraction"], float)
+    assert values_of(changed)["dead_fraction"] == 1.0
+    assert isinstance(values_of(changed)["dead_fraction"], float)
 
 
 def test_thresholds_that_a_check_keeps_together_have_a_table_of_their_own() -> None:
-    assert thresholds_of(Kept()) == {"most": 1.0, "trial.seeds": 3, "trial.behind": 0.1}
-    assert [threshold.meaning for threshold in described(Kept())] == ["", "orders of the batches", ""]
+    assert values_of(Kept()) == {"most": 1.0, "trial.seeds": 3, "trial.behind": 0.1}
+    assert [threshold.meaning for threshold in thresholds_of(Kept())] == ["", "orders of the batches", ""]
     setting = ThresholdSetting("kept", {"trial": {"seeds": 5}})
     assert setting.problems(Kept()) == []
     assert setting.applied(Kept()) == Kept(trial=Trial(seeds=5))
@@ -102,7 +102,7 @@ def test_a_fact_holds_numbers_only() -> None:
 
 def test_every_threshold_of_every_check_can_be_set() -> None:
     for check in catalog.everything():
-        for name, value in thresholds_of(check).items():
+        for name, value in values_of(check).items():
             values: dict[str, object] = {}
             *tables, last = name.split(".")
             inner = values
@@ -111,4 +111,4 @@ def test_every_threshold_of_every_check_can_be_set() -> None:
             inner[last] = value + 1
             setting = ThresholdSetting(check.name, values)
             assert setting.problems(check) == []
-            assert thresholds_of(setting.applied(check)) == {**thresholds_of(check), name: value + 1}
+            assert values_of(setting.applied(check)) == {**values_of(check), name: value + 1}

@@ -266,7 +266,7 @@ def kill(thread: threading.Thread) -> None:
     """Raise SystemExit inside a thread, as if something had ended it."""
     assert thread.ident is not None
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
-    thread.join(timeout=10)
+    thread.join(timeout=60)  # a busy machine may take its time
     assert not thread.is_alive()
 
 

@@ -10,7 +10,7 @@ The experiments run on the given objects and leave them bit-identical.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ from clew.labs.experiments.run import (
     chosen,
     run_experiments,
 )
+from clew.labs.snapshot.module_state import keep_loader_generators
+from clew.labs.snapshot.users_step.model_calls import as_in_training
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.facts.experiment_facts import PREFIX, UNJUDGED, ExperimentFact
@@ -40,7 +42,6 @@ from clew.render.screen import drawn_text
 from clew.render.verdict import preflight_results as states
 from clew.render.verdict.preflight_results import ExperimentAnswer, Preflight
 from clew.session.active_session import active
-from clew.session.activities.first_steps import keep_loader_generators
 from clew.session.project_settings import threshold_facts
 
 if TYPE_CHECKING:
@@ -116,19 +117,6 @@ def unseen() -> contextlib.AbstractContextManager[None]:
     session = active()
     watcher = session.watcher if session is not None else None
     return contextlib.nullcontext() if watcher is None else watcher.machine.unwatched()
-
-
-@contextlib.contextmanager
-def as_in_training(model: nn.Module) -> Iterator[None]:
-    """A model in evaluation mode is examined in training mode."""
-    if any(module.training for module in model.modules()):
-        yield
-        return
-    model.train()
-    try:
-        yield
-    finally:
-        model.eval()  # all of it was
 
 
 def _lend_optimizer(subject: Subject) -> None:

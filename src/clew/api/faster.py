@@ -16,17 +16,17 @@ from typing import Any
 
 from torch import Tensor, nn, optim
 
-from clew.api.examine import as_in_training
 from clew.labs.profiler.step_experiments import batch_size_sweep, faster_experiments
 from clew.labs.profiler.step_experiments.step_runner import TIME_LIMIT
+from clew.labs.snapshot.module_state import keep_loader_generators
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.users_step.model_calls import as_in_training
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.tried_changes import Attempt, BatchSizes
 from clew.render.profile.tried_changes_terminal import render_attempts, render_batch_sizes
 from clew.render.screen import drawn_text
 from clew.session.active_session import active
-from clew.session.activities.first_steps import keep_loader_generators
 
 DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the given batch, where no sizes are given
 

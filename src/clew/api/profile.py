@@ -22,7 +22,7 @@ from clew.records.step_costs import Profile
 from clew.session.run_options import enabled
 
 if TYPE_CHECKING:
-    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_assembly import StepDurations
     from clew.labs.profiler.profile_recorder import ProfileRecorder
     from clew.labs.profiler.window_contents import WindowReading
     from clew.render.run_summary import RunSummary
@@ -48,7 +48,7 @@ class ProfileBlock:
         self._python = python
         self._quiet = quiet
         self._full = full
-        self._handle: Any = None
+        self._step_hook: Any = None
         self._recorder: ProfileRecorder | None = None
         self._cycle: Any = None  # of several optimizers
         self._step = 0
@@ -90,7 +90,7 @@ class ProfileBlock:
         find = models.known if watcher is not None else models.root_of
         schedule = Schedule(ROUNDS, self._steps, kinds, warm=False)
         self._recorder = ProfileRecorder(schedule, self._failed, models, find)
-        self._handle = register_optimizer_step_post_hook(self._stepped)
+        self._step_hook = register_optimizer_step_post_hook(self._stepped)
         self._cycle = Cycle()
         self._recorder.windows.step_begins(0)
         self._ended = perf_counter()
@@ -121,7 +121,7 @@ class ProfileBlock:
         self._take_off()
 
     def _take_off(self) -> None:
-        handle, self._handle = self._handle, None
+        handle, self._step_hook = self._step_hook, None
         if handle is not None:
             handle.remove()
         if self._recorder is not None:
@@ -142,17 +142,17 @@ class ProfileBlock:
         roof_file = cache_root() / "roof.json"
         return profile_of(self._recorder.seen, self._timed, roof_file=roof_file, notes=self._notes)
 
-    def _timed(self, reading: WindowReading) -> Timed | None:
+    def _timed(self, reading: WindowReading) -> StepDurations | None:
         """The parts of a step as the windows measured them, scaled to the length of the other steps."""
         import numpy as np
 
-        from clew.labs.profiler.profile_assembly import Timed
+        from clew.labs.profiler.profile_assembly import StepDurations
 
         assert self._recorder is not None
         if not self._times:
             return None
         steps = np.arange(len(self._times), dtype=np.int64)
-        timed = Timed(steps, np.array(self._times), {}, np.zeros(len(steps)))
+        timed = StepDurations(steps, np.array(self._times), {}, np.zeros(len(steps)))
         others = timed.without(self._recorder.windows.profiled | {0})
         median = (others if len(others.steps) else timed).quantile(0.5)
         if not reading.step:
@@ -160,7 +160,7 @@ class ProfileBlock:
         scale = min(median / reading.step, 1.0)
         parts = {name: np.array(values) * scale for name, values in reading.by_step.items()}
         total = np.array(reading.durations) * scale
-        return Timed(np.array(reading.steps, dtype=np.int64), total, parts, np.zeros(len(total)))
+        return StepDurations(np.array(reading.steps, dtype=np.int64), total, parts, np.zeros(len(total)))
 
     # -- output --
 

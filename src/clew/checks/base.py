@@ -39,6 +39,10 @@ class Check(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]]  # signals and kinds of facts; `any_of(a, b)` where either will do
     confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
+    # Where it stands among Clew's own checks: those of a lower rank run first and are listed first, and a
+    # symptom that none of its known causes explains is attributed to the first of equally severe faults.
+    # 0: the rank of its family (`catalog.FAMILIES`). Checks of the same rank are sorted by id.
+    rank: ClassVar[int] = 0
     scope: ClassVar[str] = "run"  # what it judges at a time; or `phase`, `training`: see `trainings`
     # Why an error that was reported early is withdrawn when later steps contradict it; "": it never is.
     withdrawal: ClassVar[str] = ""

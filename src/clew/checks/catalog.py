@@ -4,36 +4,47 @@ A family's folder has one check per file, so that a new check is a new file and 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from clew import checks
 from clew.checks.base import SECTIONS, Check, UnknownCheck, sections, summary
 from clew.checks.custom_checks import own_checks
 from clew.checks.needs import options, text_of
-from clew.checks.thresholds import described
+from clew.checks.thresholds import thresholds_of
 from clew.records.built_ins import built_ins
 
 __all__ = ["CHECKS", "UnknownCheck", "everything", "find"]
 
 EVIDENCE = "evidence"  # shared by several checks, and not a family
 
-# The order in which checks run and in which a verdict lists their findings; a symptom that none of its
-# known causes explains is attributed to the first of equally severe faults. An entry stands for the ids
-# that begin with it, sorted, unless a longer entry does; a family without an entry comes last.
-ORDER = (
-    *("NUM", "OPT001", "LOOP", "GRPH", "OPT", "GRAD", "ACT001"),
-    *("LOSS001", "LOSS002", "LOSS007", "LOSS005", "LOSS008", "LOSS009", "LOSS", "MET"),
-    *("OUT004", "OUT003", "OUT", "MODE", "DATA", "DATA018", "DATA019", "STR", "OPT010", "SYM001"),
-    *("ACT002", "ACT003", "OPT011", "SYM003", "SYM004", "SYM005", "SYM", "OPT012", "OPT013", "ACT", "ADV"),
-    *("EXP040", "EXP041", "EXP001", "EXP002", "EXP042", "EXP020", "EXP021", "EXP022", "EXP043", "EXP004"),
-    *("EXP044", "EXP023", "EXP003", "EXP045", "EXP024", "EXP", "PERF"),
-)
+# Where the checks of each family stand: see `Check.rank`, by which a check stands elsewhere. A family that is
+# not named comes last.
+FAMILIES: Mapping[str, int] = {
+    "num": 100,
+    "loop": 200,
+    "grph": 300,
+    "opt": 400,
+    "grad": 500,
+    "loss": 600,
+    "met": 700,
+    "out": 800,
+    "mode": 900,
+    "data": 1000,
+    "str": 1100,
+    "sym": 1200,
+    "act": 1300,
+    "adv": 1400,
+    "exp": 1500,
+    "perf": 1600,
+}
 
 
-def _place(kind: type[Check]) -> tuple[int, str]:
+def _place(kind: type[Check]) -> tuple[float, str]:
     """The position of a check in the order."""
-    entry = max((entry for entry in ORDER if kind.id.startswith(entry)), key=len, default=None)
-    return len(ORDER) if entry is None else ORDER.index(entry), kind.id
+    family = kind.__module__.split(".")[-2]
+    return kind.rank or FAMILIES.get(family, math.inf), kind.id
 
 
 CHECKS: tuple[type[Check], ...] = tuple(sorted(built_ins(Check, checks, leave_out={EVIDENCE}), key=_place))
@@ -82,7 +93,7 @@ def page(kind: type[Check]) -> str:
 
 
 def _threshold_table(kind: type[Check]) -> list[str]:
-    rows = [f"| `{t.name}` | {t.value} | {_in_a_cell(t.meaning)} |" for t in described(kind())]
+    rows = [f"| `{t.name}` | {t.value} | {_in_a_cell(t.meaning)} |" for t in thresholds_of(kind())]
     if not rows:
         return []
     return ["## Thresholds", "", "| name | default | meaning |", "|---|---|---|", *rows, ""]

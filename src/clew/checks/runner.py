@@ -16,7 +16,7 @@ from clew.checks.needs import Need, One, fact_kind, fact_kinds, of_experiment, o
 from clew.checks.proof_verdicts import proven
 from clew.checks.run_view import RunView
 from clew.checks.thresholds import in_force
-from clew.checks.trainings import PHASE, RunPart, parts_of
+from clew.checks.trainings import PHASE, RunPart, run_parts
 from clew.checks.wording import listed
 from clew.records.facts.experiment_facts import PREFIX
 from clew.records.facts.run_facts import AnnouncedFact, CustomCheckFact, IgnoreFact
@@ -83,7 +83,7 @@ class _Answers:
             else:
                 dropped.append(rule)
         if kept:
-            self.findings.append(merged(kept))
+            self.findings.append(merged_finding(kept))
         elif dropped:
             self.ignored.append(Ignored(name, dropped[0].why))
         elif reason:
@@ -141,7 +141,7 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
         return [], f"not recorded: {listed([_readable(need) for need in missing])}"
     try:
         with np.errstate(all="ignore"):
-            parts = parts_of(run, check.scope)
+            parts = run_parts(run, check.scope)
             if parts and run.experiment(check.name) is None:  # an experiment concerns the whole program
                 return _by_part(check, run, parts)
             return _of_whole(check, run)
@@ -223,7 +223,7 @@ def _located(run: RunView, finding: Finding) -> Finding:
     return replace(finding, site=run.locate(finding.site), evidence=evidence, exhibits=shown)
 
 
-def merged(findings: Sequence[Finding]) -> Finding:
+def merged_finding(findings: Sequence[Finding]) -> Finding:
     """One finding for all places of the same fault: the worst one, with the others as evidence."""
     order = sorted(range(len(findings)), key=lambda n: (findings[n].severity.rank, n))
     lead, others = findings[order[0]], [findings[n] for n in order[1:]]

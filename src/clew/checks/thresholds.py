@@ -90,12 +90,12 @@ class Threshold:
     meaning: str  # the comment beside it
 
 
-def described(limits: object, prefix: str = "") -> Iterator[Threshold]:
+def thresholds_of(limits: object, prefix: str = "") -> Iterator[Threshold]:
     """The thresholds of a check, in the order in which it defines them."""
     meanings = dict(_comments(type(limits)))
     for name, value in _values(limits).items():
         if is_dataclass(value):
-            yield from described(value, f"{prefix}{name}.")
+            yield from thresholds_of(value, f"{prefix}{name}.")
         else:
             yield Threshold(f"{prefix}{name}", value, meanings.get(name, ""))
 

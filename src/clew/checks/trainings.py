@@ -93,7 +93,7 @@ def _parts(starts: Sequence[int], arrivals: Mapping[int, int], end: int) -> list
     return [RunPart(r.start, r.stop, frozenset(i for i, s in arrivals.items() if s in r)) for r in within]
 
 
-def parts_of(run: RunView, scope: str) -> list[tuple[RunPart, RunView]]:
+def run_parts(run: RunView, scope: str) -> list[tuple[RunPart, RunView]]:
     """The parts of a run with a view of each; nothing where there is only one."""
     if scope == RUN:
         return []

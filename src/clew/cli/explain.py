@@ -59,14 +59,14 @@ def _whole_entry(check: Check) -> CheckEntry:
     """With its thresholds, as the project of this folder has set them."""
     from dataclasses import replace
 
-    from clew.checks.thresholds import adjusted, described
+    from clew.checks.thresholds import adjusted, thresholds_of
     from clew.render.verdict.check_text import ThresholdRow
     from clew.session.project_settings import project_thresholds
 
     here = adjusted(check, project_thresholds())
     rows = [
         ThresholdRow(default.name, own.value, default.value, own.meaning)
-        for default, own in zip(described(check), described(here), strict=True)
+        for default, own in zip(thresholds_of(check), thresholds_of(here), strict=True)
     ]
     return replace(_entry(check), thresholds=rows)
 

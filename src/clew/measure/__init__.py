@@ -6,6 +6,7 @@ Enter at `stats.py`. May import: records.
   later
 - `gradient_norm`: gradient norm over all parameters of an optimizer, cheap enough to compute before every
   step
+- `loss_arguments`: the arguments of a call of one of torch's loss functions, however they were passed
 - `nested_tensors`: tensors in nested values: tuples, lists, dicts, dataclasses, packed sequences and
   pytrees
 - `readable_tensors`: which tensors can be read, and the values of any kind of tensor as one plain real

@@ -4,6 +4,7 @@ Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 
 - `built_ins`: built-in checks and experiments: every class of a kind that the folders of a package define
 - `codec`: JSON codec for frozen dataclasses: written on one machine and read on another
+- `data_names`: names that programs give to labels and to held-out data
 - `data_report`: report of `clew data`: everything it found, as plain data for rendering. No torch here
 - `dataset_survey`: survey of a dataset, split by split: plain data for the checks and for rendering
 - `errors`: errors that Clew's own functions raise for arguments that they cannot use
@@ -20,7 +21,6 @@ Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 - `plural`: counts in words: `1 step`, `1,234 steps`
 - `register_page`: all kinds of facts and events in order, and the tables of docs/signals.md that
   `scripts/docs` generates from the registers
-- `run_metadata`: metadata of a run, its `run.json`: who ran what, when and where
 - `sample_views`: samples and batches in a readable form: plain data for rendering. No torch here
 - `signal_types`: types of the signal register: signal, family of signals, group and chart
 - `signals`: the register of signals: every series that Clew records, its unit, site, meaning and place in

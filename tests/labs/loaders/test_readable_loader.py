@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
-from clew.labs.loaders.dataset_stages import COLLATE, FUNCTION, METHOD, READ, TRANSFORM
 from clew.labs.loaders.readable_loader import readable_loader
+from clew.labs.snapshot.dataset_stages import COLLATE, FUNCTION, METHOD, READ, TRANSFORM
 from clew.records.errors import CannotRead
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.labs.profiler.profile_assembly import Timed, profile_of
+from clew.labs.profiler.profile_assembly import StepDurations, profile_of
 from clew.labs.profiler.profile_recorder import WindowsSeen
 from clew.labs.profiler.window_contents import WindowReading
 
 
-def clock(reading: WindowReading) -> Timed:
+def clock(reading: WindowReading) -> StepDurations:
     total = np.array([0.1, 0.2, 0.3])
-    return Timed(np.arange(3), total, {"forward": total / 2}, np.array([8.0, 8.0, 8.0]))
+    return StepDurations(np.arange(3), total, {"forward": total / 2}, np.array([8.0, 8.0, 8.0]))
 
 
 class Broken(WindowsSeen):

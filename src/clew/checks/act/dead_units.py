@@ -39,6 +39,7 @@ from clew.records.site import Site
 class DeadUnits(Check):
     id = "ACT001"
     name = "dead-units"
+    rank = 550
     needs = (signals.ACTIVATION_DEAD_FRACTION,)
 
     groups = ("layer-faults",)

@@ -138,6 +138,7 @@ class RedrawnTrial:
 class PoorInitialisation(Check):
     id = "ACT002"
     name = "poor-initialisation"
+    rank = 1130
     needs = (
         any_of(ParametersFact, PoorInitialisationFact),
         any_of(signals.WEIGHT.norm, PoorInitialisationFact),

@@ -41,6 +41,7 @@ from clew.records.site import Site
 class SaturatedActivation(Check):
     id = "ACT003"
     name = "saturated-activation"
+    rank = 1130
     needs = (
         signals.ACTIVATION_SATURATED,
         StructureFact,

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number, why_not
+from clew.checks.evidence.experiment_outcome import curve, or_nan, why_not
 from clew.checks.evidence.learning_rate_evidence import where
 from clew.checks.evidence.loss_trend import highest_rate, pretrained
 from clew.checks.needs import any_of
@@ -80,8 +80,8 @@ class HyperparametersOff(Check):
         found = run.outcome(HyperparametersOffFact)
         if found is None or pretrained(run):
             return
-        rate, low, best, diverges = map(number, (found.rate, found.low, found.best, found.diverges))
-        fall, noise, start = map(number, (found.fall, found.noise, found.start))
+        rate, low, best, diverges = map(or_nan, (found.rate, found.low, found.best, found.diverges))
+        fall, noise, start = map(or_nan, (found.fall, found.noise, found.start))
         if not fall > max(self.noise * noise, self.fell * abs(start)):
             return
         high = rate > diverges and not found.warms_up

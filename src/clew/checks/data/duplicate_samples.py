@@ -44,6 +44,7 @@ HOW = {"picture": "images", "features": "values", "shingles": "texts"}
 class DuplicateSamples(Check):
     id = "DATA018"
     name = "duplicate-samples"
+    rank = 1050
     needs = (SurveyFact,)
 
     copies: int = 5  # samples that came before; well-kept datasets have one or two

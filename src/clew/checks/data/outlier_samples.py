@@ -41,6 +41,7 @@ MILD = ("blank", "length")  # odd, but training copes with them
 class OutlierSamples(Check):
     id = "DATA019"
     name = "outlier-samples"
+    rank = 1050
     needs = (SurveyFact,)
 
     samples: int = 1  # unlike all others; a single one can spoil the weights

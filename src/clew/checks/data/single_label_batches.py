@@ -87,7 +87,7 @@ class SingleLabelBatches(Check):
             if said is None or order is None or said.classes < 2 or said.by_chance < self.by_chance:
                 continue
             enough = order.batches >= self.drawn and order.batch_size >= self.batch
-            if not enough or order.single < self.single * order.batches or self._in_order(survey):
+            if not enough or order.single < self.single * order.batches or self._is_ordered(survey):
                 continue
             yield self.finding(
                 Severity.WARNING,
@@ -102,7 +102,7 @@ class SingleLabelBatches(Check):
                 ],
             )
 
-    def _in_order(self, survey: DatasetSurvey) -> bool:
+    def _is_ordered(self, survey: DatasetSurvey) -> bool:
         """Sorted data, which is another fault."""
         said, order = survey.labels, survey.order
         if said is None or order is None or order.shuffled:

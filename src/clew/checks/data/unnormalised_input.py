@@ -93,7 +93,7 @@ class UnnormalisedInput(Check):
     def _recorded(self, run: RunView) -> Iterator[Finding]:
         """In the batches that were trained on."""
         for site, means in run.series(signals.FIRST_INPUT.mean):
-            scale = self._scale(run, site)
+            scale = self._input_scale(run, site)
             if scale is None or not math.isfinite(scale.rms):
                 continue
             if scale.rms > self.rms or (scale.spread >= self.spread and scale.largest > self.large):
@@ -145,7 +145,7 @@ class UnnormalisedInput(Check):
             ),
         )
 
-    def _scale(self, run: RunView, site: Site) -> InputScale | None:
+    def _input_scale(self, run: RunView, site: Site) -> InputScale | None:
         """Medians over the first samples, and the widest range; None if there are too few."""
         measured = signals.FIRST_INPUT
         mean, std = self._samples(run, measured.mean, site), self._samples(run, measured.std, site)

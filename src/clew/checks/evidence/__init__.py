@@ -13,6 +13,7 @@ checks.wording.
 - `loader_measurements`: what `clew data` measured about a program's loaders, as the speed checks read it
 - `loop_facts`: facts about the training loop and the autograd graph: the newest of each, and the order of
   events
+- `loss_divergence`: how a loss goes away: far from its start, in a burst, or after a leap of the rate
 - `loss_inputs`: loss calls: their inputs, and what produced those
 - `loss_trend`: trends of losses and learning rates, for the checks that look at a whole training
 - `metric_names`: logged metrics, and what their names say about them

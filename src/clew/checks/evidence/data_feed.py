@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.run_view import RunView
+from clew.records.data_names import says_held_out
 from clew.records.facts.loss_facts import LabelsFact, LossFact
 from clew.records.facts.step_facts import FedFact, LoaderFact
 from clew.records.site import Site
@@ -107,7 +108,7 @@ def is_weighted(run: RunView, site: Site) -> bool:
 
 def says_validation(found: tuple[str, ...]) -> bool:
     """Whether a program calls this its validation or test data."""
-    return any(part in name.lower() for name in found for part in ("val", "test", "eval", "dev", "holdout"))
+    return any(map(says_held_out, found))
 
 
 def says_training(found: tuple[str, ...]) -> bool:

@@ -18,7 +18,7 @@ def why_not(run: RunView, name: str) -> str | None:
     return recorded[-1].reason or "the experiment could not be run"
 
 
-def number(value: float | None) -> float:
+def or_nan(value: float | None) -> float:
     """NaN, which no threshold exceeds, for a number that is not known."""
     return math.nan if value is None else value
 
@@ -32,7 +32,7 @@ def curve(run: RunView, name: str, which: int = 0, words: str | None = None) -> 
     return [Evidence(words or plot.title or "loss", values=plot.y, x=plot.x, x_label=plot.x_label or "step")]
 
 
-def named(run: RunView, site: Site) -> str:
+def op_name(run: RunView, site: Site) -> str:
     """`view in encoder`, for a message; the op alone in the outermost model."""
     if not site.module:
         return site.op or "the model"

@@ -27,7 +27,7 @@ FACTS: Mapping[type[MeasurementFact], str] = {  # and the part of a loader's mea
 }
 
 
-def measured(run: RunView) -> list[MeasuredLoader]:
+def measured_loaders(run: RunView) -> list[MeasuredLoader]:
     """The measurements of each loader, in the order in which they were made."""
     found: dict[str, MeasuredLoader] = {}
     for kind, part in FACTS.items():
@@ -41,7 +41,7 @@ def site_of(one: MeasuredLoader) -> Site:
     return Site(op="loader", file=one.file, line=one.line)
 
 
-def named(field: str) -> str:
+def field_name(field: str) -> str:
     """A field by its key, or by its place in the sample."""
     return f"field {field}" if field.isdigit() else field
 

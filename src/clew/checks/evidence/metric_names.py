@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
+from clew.records.data_names import HELD_OUT
 from clew.records.site import Site
 
 SHARES = ("acc", "accuracy", "precision", "recall", "f1", "auc", "auroc", "iou", "miou", "dice", "map")
 ACCURACIES = ("acc", "accuracy")
 ERRORS = ("mse", "mae", "rmse", "perplexity", "ppl")
-HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "holdout")
 
 
 def logged_metrics(run: RunView) -> Iterator[tuple[str, Site, Series]]:

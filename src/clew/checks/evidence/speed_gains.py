@@ -186,11 +186,30 @@ class Built:
     needed: float  # share that it would take from one array or tensor
     elements: int
 
+    def gain(self, costs: Costs) -> float:
+        """How many times as fast a step would be from one array or tensor."""
+        return costs.gain((self.share - self.needed) * costs.step)
 
-def built_tensors(run: RunView, of: str) -> list[Built]:
-    """The lines that build tensors from lists of `arrays` or `numbers`, the most expensive first."""
+    def expected(self, costs: Costs) -> Evidence:
+        """The gain, and what the calls take now."""
+        return expected(self.gain(costs), of_step(self.share * costs.step, costs))
+
+    def least(self, costs: Costs) -> str:
+        """The time of the same in one piece: `230 µs per step`."""
+        return f"{duration(self.needed * costs.step)} per step"
+
+
+def worthwhile_builds(run: RunView, of: str, gain: WorthwhileGain) -> Iterator[tuple[Built, Costs, Severity]]:
+    """The lines that build tensors from lists of `arrays` or `numbers`, where that is worth saving.
+
+    The most expensive come first.
+    """
+    costs = costs_of(run)
     found = [_built(fact) for fact in run.known(BuiltTensorsFact) if fact.of == of]
-    return sorted(found, key=lambda built: built.needed - built.share)
+    for built in sorted(found, key=lambda built: built.needed - built.share):
+        severity = gain.severity(built.gain(costs)) if costs is not None else None
+        if costs is not None and severity is not None:
+            yield built, costs, severity
 
 
 def _built(fact: BuiltTensorsFact) -> Built:

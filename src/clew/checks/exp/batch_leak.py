@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, named
+from clew.checks.evidence.experiment_outcome import curve, op_name
 from clew.checks.run_view import RunView
 from clew.records.facts.network_experiment_facts import BatchLeakFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -43,6 +43,7 @@ _STATISTICS = ("mean", "std", "var", "sub", "div", "norm", "batch_norm")
 class BatchLeak(Check):
     id = "EXP040"
     name = "batch-leak"
+    rank = 1410
     needs = (BatchLeakFact,)
     confidence = "certain"
 
@@ -61,7 +62,7 @@ class BatchLeak(Check):
         yield self.finding(
             Severity.WARNING if statistics else Severity.ERROR,
             message=f"the output for one sample depends on the other samples of the batch: "
-            f"{named(run, site)} mixes them",
+            f"{op_name(run, site)} mixes them",
             fix=_fix(site.op, found.time_first),
             site=site,
             step=0,

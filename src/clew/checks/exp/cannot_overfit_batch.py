@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number
+from clew.checks.evidence.experiment_outcome import curve, or_nan
 from clew.checks.run_view import RunView
 from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact, OverfitAttempt
 from clew.records.finding import Evidence, Finding, Severity
@@ -43,6 +43,7 @@ from clew.records.plural import counted
 class CannotOverfitBatch(Check):
     id = "EXP001"
     name = "cannot-overfit-batch"
+    rank = 1420
     needs = (CannotOverfitBatchFact,)
 
     # A network that can't learn a toy can't learn a batch either.
@@ -75,7 +76,7 @@ class CannotOverfitBatch(Check):
         )
 
     def _learned(self, found: CannotOverfitBatchFact, attempt: OverfitAttempt) -> bool:
-        left, right = number(attempt.remaining), number(attempt.accuracy)
+        left, right = or_nan(attempt.remaining), or_nan(attempt.accuracy)
         if left <= self.remaining or right >= self.accuracy:
             return True
         if not math.isnan(left):
@@ -90,7 +91,7 @@ def _end(attempt: OverfitAttempt) -> float:
 
 def _course(start: float, best: OverfitAttempt) -> str:
     text = f"the loss goes from {start:.3g} to {_end(best):.3g} at best"
-    floor, constant = number(best.floor), number(best.constant)
+    floor, constant = or_nan(best.floor), or_nan(best.constant)
     if math.isnan(floor):
         return text
     guess = "" if math.isnan(constant) else f", and a constant prediction gives {constant:.3g}"
@@ -103,5 +104,5 @@ def _quiet(attempt: OverfitAttempt) -> str:
 
 def _result(attempt: OverfitAttempt) -> str:
     text = f"loss {_end(attempt):.3g} after {attempt.steps} steps"
-    right = number(attempt.accuracy)
+    right = or_nan(attempt.accuracy)
     return text if math.isnan(right) else f"{text}, {right:.0%} right"

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number
+from clew.checks.evidence.experiment_outcome import curve, or_nan
 from clew.checks.run_view import RunView
 from clew.records.facts.learning_experiment_facts import CapacityTooSmallFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -39,6 +39,7 @@ from clew.records.plural import counted
 class CapacityTooSmall(Check):
     id = "EXP003"
     name = "capacity-too-small"
+    rank = 1460
     needs = (CapacityTooSmallFact,)
 
     caused_by = ("learning-faults",)
@@ -56,7 +57,7 @@ class CapacityTooSmall(Check):
         narrow, wide = found.narrow, found.wide
         left, wider = narrow.remaining, wide.remaining
         too_narrow = left > self.left and wider < self.share * left
-        if not too_narrow or number(narrow.accuracy) > self.right or not narrow.falling < self.falling:
+        if not too_narrow or or_nan(narrow.accuracy) > self.right or not narrow.falling < self.falling:
             return
         yield self.finding(
             Severity.WARNING,

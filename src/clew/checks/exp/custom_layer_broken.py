@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number
+from clew.checks.evidence.experiment_outcome import or_nan
 from clew.checks.run_view import RunView
 from clew.records.facts.network_experiment_facts import BatchLeakFact, CustomLayerBrokenFact, ModuleFault
 from clew.records.finding import Evidence, Finding, Severity
@@ -74,22 +74,22 @@ class CustomLayerBroken(Check):
                 "keep everything that the output depends on in parameters and buffers",
                 "the layer and its copy got the same input",
             )
-        if what == "gradient" and number(fault.error) > self.error:
+        if what == "gradient" and or_nan(fault.error) > self.error:
             return (
                 Severity.ERROR,
                 f"the gradient of {kind} does not match its forward",
                 "look for what autograd can't see in this forward: values changed in place, a custom "
                 "backward",
-                f"for {fault.of}, backward() gives a slope of {number(fault.autograd):.4g}, "
-                f"finite differences {number(fault.finite):.4g}",
+                f"for {fault.of}, backward() gives a slope of {or_nan(fault.autograd):.4g}, "
+                f"finite differences {or_nan(fault.finite):.4g}",
             )
-        if what == "leak" and number(fault.effect) > self.effect and _leaks_at_all(run):
+        if what == "leak" and or_nan(fault.effect) > self.effect and _leaks_at_all(run):
             return (
                 Severity.ERROR,
                 f"{kind} mixes the samples of a batch",
                 "keep the batch dimension out of its operations: x.transpose, dim=-1",
                 "with all other samples replaced, a sample's output changes "
-                f"{number(fault.effect):.2g} times as much as when the sample itself is replaced",
+                f"{or_nan(fault.effect):.2g} times as much as when the sample itself is replaced",
             )
         return None
 

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named
+from clew.checks.evidence.experiment_outcome import op_name
 from clew.checks.run_view import RunView
 from clew.records.facts.network_experiment_facts import CpuTensor, DeviceLiteralFact, FixedDtype
 from clew.records.finding import Evidence, Finding, Severity
@@ -54,7 +54,7 @@ class DeviceLiteral(Check):
             return self._held(run, site, tensor.held)
         return self.finding(
             Severity.ADVICE,
-            message=f"on a GPU this forward would fail: {named(run, site)} creates its tensor on the CPU",
+            message=f"on a GPU this forward would fail: {op_name(run, site)} creates its tensor on the CPU",
             fix="give it the device of an input: device=x.device",
             site=site,
             step=0,

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named
+from clew.checks.evidence.experiment_outcome import op_name
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import NO_PLACE
 from clew.records.facts.network_experiment_facts import DimensionMixupFact, ShapeFailure, StuckOutput
@@ -53,6 +53,7 @@ class OtherSamplesTrial:
 class DimensionMixup(Check):
     id = "EXP044"
     name = "dimension-mixup"
+    rank = 1440
     needs = (DimensionMixupFact,)
 
     groups = ("network-faults",)
@@ -93,7 +94,7 @@ class DimensionMixup(Check):
         return self.finding(
             Severity.ERROR,
             message="the output for a sample depends on its position in the batch: "
-            f"{named(run, site)} counts along the samples",
+            f"{op_name(run, site)} counts along the samples",
             fix="index positions by the time dimension: positions[: x.shape[1]] where the samples come first",
             site=site,
             step=0,

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, named
+from clew.checks.evidence.experiment_outcome import curve, op_name
 from clew.checks.run_view import RunView
 from clew.records.facts.network_experiment_facts import FutureLeakFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -48,6 +48,7 @@ _FIXES = {
 class FutureLeak(Check):
     id = "EXP041"
     name = "future-leak"
+    rank = 1410
     needs = (FutureLeakFact,)
     confidence = "certain"
 
@@ -64,7 +65,7 @@ class FutureLeak(Check):
         yield self.finding(
             Severity.ERROR if sure else Severity.WARNING,
             message="the model sees the future: its output at one position depends on inputs after it, "
-            f"through {named(run, site)}",
+            f"through {op_name(run, site)}",
             fix=_FIXES.get(site.op or "", "src_mask=nn.Transformer.generate_square_subsequent_mask(T)"),
             site=site,
             step=0,

@@ -48,6 +48,7 @@ WRONG = "wrong"
 class GradientMismatch(Check):
     id = "EXP042"
     name = "gradient-mismatch"
+    rank = 1420
     needs = (GradientMismatchFact,)
     confidence = "certain"
 

@@ -41,6 +41,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class InputIgnored(Check):
     id = "EXP020"
     name = "input-ignored"
+    rank = 1430
     needs = (InputIgnoredFact,)
 
     caused_by = ("constant-input", "loader-corrupts-data", "dataset-mutates", "mask-inverted", "dead-units")

@@ -45,6 +45,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class LabelNoise(Check):
     id = "EXP023"
     name = "label-noise"
+    rank = 1450
     needs = (any_of(LabelNoiseFact, SurveyFact),)
     confidence = "possible"
 

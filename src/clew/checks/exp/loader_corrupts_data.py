@@ -49,6 +49,7 @@ _FIXES = {
 class LoaderCorruptsData(Check):
     id = "EXP021"
     name = "loader-corrupts-data"
+    rank = 1430
     needs = (LoaderCorruptsDataFact,)
     confidence = "certain"
 

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number
+from clew.checks.evidence.experiment_outcome import curve, or_nan
 from clew.checks.run_view import RunView
 from clew.records.facts.network_experiment_facts import LossPrefersWrongFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -39,6 +39,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class LossPrefersWrong(Check):
     id = "EXP043"
     name = "loss-prefers-wrong"
+    rank = 1430
     needs = (LossPrefersWrongFact,)
 
     groups = ("network-faults",)
@@ -54,7 +55,7 @@ class LossPrefersWrong(Check):
         found = run.outcome(LossPrefersWrongFact)
         if found is None:
             return
-        result = self._values(found) if found.task == "values" else self._answers(found)
+        result = self._of_values(found) if found.task == "values" else self._of_answers(found)
         result = result or self._endless(found) or self._gradient(found)
         if result is None:
             return
@@ -68,18 +69,18 @@ class LossPrefersWrong(Check):
             evidence=[Evidence(_sentence(found)), *curve(run, self.name)],
         )
 
-    def _answers(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
-        right, wrong = found.right, number(found.wrong)
+    def _of_answers(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
+        right, wrong = found.right, or_nan(found.wrong)
         if right - wrong > self.margin * (abs(right) + abs(wrong)):
             return "the loss is lower for wrong answers than for right ones", _FLIP
         return None
 
-    def _values(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
+    def _of_values(self, found: LossPrefersWrongFact) -> tuple[str, str] | None:
         right = found.right
         others = [v for x, v in zip(found.x, found.y, strict=False) if x != 1.0]
         if others and right > max(others) and right - min(others) > self.margin * abs(right):
             return "the loss is highest where the prediction is right", _FLIP
-        mirrored = number(found.mirrored)
+        mirrored = or_nan(found.mirrored)
         if mirrored <= self.mirrored * right and min(others, default=0.0) > 0 and right > 0:
             return "the loss is lowest where the prediction is the negative of the target", _SIGN
         return None
@@ -114,4 +115,4 @@ def _sentence(found: LossPrefersWrongFact) -> str:
     right, start = found.right, found.start
     if found.task == "values":
         return f"the loss is {start:.4g} at the prediction and {right:.4g} at the target itself"
-    return f"the loss is {right:.4g} for right answers and {number(found.wrong):.4g} for wrong ones"
+    return f"the loss is {right:.4g} for right answers and {or_nan(found.wrong):.4g} for wrong ones"

@@ -44,6 +44,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class NoSignal(Check):
     id = "EXP022"
     name = "no-signal"
+    rank = 1430
     needs = (NoSignalFact,)
     confidence = "possible"
 

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import named
+from clew.checks.evidence.experiment_outcome import op_name
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.facts.experiment_facts import NO_PLACE
@@ -41,6 +41,7 @@ from clew.records.site import Site
 class NondeterministicStep(Check):
     id = "EXP045"
     name = "nondeterministic-step"
+    rank = 1460
     needs = (NondeterministicStepFact,)
 
     relative: float = 1e-5  # difference of the losses; another order of sums gives less in single precision
@@ -66,7 +67,7 @@ class NondeterministicStep(Check):
     def _describe(
         self, run: RunView, found: NondeterministicStepFact, site: Site
     ) -> tuple[str, str, Severity]:
-        where = f"{named(run, site)} gives a different result" if site.op else "the gradients differ"
+        where = f"{op_name(run, site)} gives a different result" if site.op else "the gradients differ"
         if found.kind == "generator":
             owned = listed(found.generators)
             return (

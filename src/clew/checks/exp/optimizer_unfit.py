@@ -42,6 +42,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class OptimizerUnfit(Check):
     id = "EXP004"
     name = "optimizer-unfit"
+    rank = 1440
     needs = (OptimizerUnfitFact,)
 
     caused_by = ("rate-faults", "wiring-faults", "network-faults", "poor-initialisation", "over-regularised")

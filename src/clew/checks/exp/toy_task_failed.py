@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number
+from clew.checks.evidence.experiment_outcome import curve, or_nan
 from clew.checks.run_view import RunView
 from clew.records.facts.learning_experiment_facts import ToyRung, ToyTaskFailedFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -47,6 +47,7 @@ FIXES = {
 class ToyTaskFailed(Check):
     id = "EXP002"
     name = "toy-task-failed"
+    rank = 1420
     needs = (ToyTaskFailedFact,)
 
     caused_by = ("learning-faults", "input-ignored")
@@ -75,7 +76,7 @@ class ToyTaskFailed(Check):
     def _failed(self, rung: ToyRung) -> bool:
         if not math.isfinite(rung.start):
             return False  # a loss without a value says nothing about learning
-        right = number(rung.accuracy)
+        right = or_nan(rung.accuracy)
         return not rung.taken and rung.remaining > self.failed and not right > self.wrong
 
     def unjudged(self, run: RunView) -> str | None:
@@ -85,12 +86,12 @@ class ToyTaskFailed(Check):
 
 
 def _possible(rung: ToyRung) -> str:
-    floor = number(rung.floor)
+    floor = or_nan(rung.floor)
     return "" if math.isnan(floor) else f"; {floor:.3g} is possible"
 
 
 def _describe(rung: ToyRung) -> str:
     verdict = "learned" if rung.taken else "not learned"
-    right = number(rung.accuracy)
+    right = or_nan(rung.accuracy)
     share = "" if math.isnan(right) else f", {right:.0%} right"
     return f"{verdict}, loss {rung.end:.3g} after {rung.steps} steps{share}"

@@ -46,6 +46,7 @@ from clew.records.site import Site
 class InitialLossOffChance(Check):
     id = "LOSS007"
     name = "initial-loss-off-chance"
+    rank = 560
     needs = (LossFact,)
 
     caused_by = ("activation-scale-off", "poor-initialisation", "loss-faults", "scale-faults")

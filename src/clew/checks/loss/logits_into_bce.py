@@ -45,6 +45,7 @@ FIX = "nn.BCEWithLogitsLoss() (F.binary_cross_entropy_with_logits); or torch.sig
 class LogitsIntoBce(Check):
     id = "LOSS005"
     name = "logits-into-bce"
+    rank = 570
     needs = (any_of(LossFact, OutputFact, LossFailedFact),)
     scope = TRAINING
 

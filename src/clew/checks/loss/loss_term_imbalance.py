@@ -45,6 +45,7 @@ MEANT_SMALL = ("kl_div", "cosine_embedding_loss")
 class LossTermImbalance(Check):
     id = "LOSS008"
     name = "loss-term-imbalance"
+    rank = 570
     needs = (any_of(signals.LOSS, LossFact),)
 
     caused_by = ("unnormalised-target", "unnormalised-input")

@@ -34,7 +34,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import shaped, too_few
 from clew.records import signals
-from clew.records.facts.loss_facts import LossFact, LossFailedFact, OutputFact
+from clew.records.facts.loss_facts import LossFact, LossFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Line, Site
 
@@ -47,11 +47,20 @@ class OutsideTargets:
 
     share: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
 
-    def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, Series]]:
-        """The calls that get them in every batch, and their share."""
+    def find(self, check: Check, run: RunView, samples: int) -> Iterator[Finding]:
         for site, series in run.series(signals.TARGET_OUTSIDE):
-            if site.op in BINARY and len(series) >= samples and series.share_above(self.share) == 1.0:
-                yield site, series
+            if site.op not in BINARY or len(series) < samples or series.share_above(self.share) < 1.0:
+                continue
+            low, high = _range(run, site)
+            yield check.finding(
+                Severity.ERROR,
+                message=f"{site.op} takes targets between 0 and 1, but gets {low:.3g} to {high:.3g}: "
+                "the loss has no minimum",
+                fix="nn.CrossEntropyLoss() for class indices; y / 255 for pixels; (y + 1) / 2 for ±1",
+                site=site,
+                step=int(series.steps[0]),
+                evidence=series.evidence("share of targets that are not between 0 and 1"),
+            )
 
 
 @dataclass(frozen=True)
@@ -63,16 +72,30 @@ class ClassIndices:
     fewest: int = 3  # classes; two may be the answers 0 and 1 of a squared loss
     most: int = 100  # classes; more whole numbers are probably quantities
 
-    def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, Series, float]]:
-        """The calls that get them, the share of whole numbers, and the highest of them."""
+    def find(self, check: Check, run: RunView, samples: int) -> Iterator[Finding]:
         for site, series in run.series(signals.TARGET_WHOLE):
-            low, high = _range(run, site)
-            enough = len(series) >= samples and series.share_below(1.0) == 0.0
-            count_fits = low == 0.0 and self.fewest <= high + 1 <= self.most
-            if site.op not in REGRESSION or not enough or not count_fits:
+            highest = _range(run, site)[1]
+            if len(series) < samples or not self._are_labels(run, site, series):
                 continue
-            if self._are_uniform(run, site, high + 1) and _one_value_each(run, site):
-                yield site, series, high
+            kind = "integers " if (site.file, site.line) in _integer_targets(run) else ""
+            yield check.finding(
+                Severity.WARNING,
+                message=f"{site.op} on targets that look like class indices: {kind}0 to {highest:.0f}, each "
+                "about equally frequent; classes have no order and no distance",
+                fix=f"nn.Linear(…, {highest + 1:.0f}) and nn.CrossEntropyLoss()(scores, target.long()); "
+                "if they are quantities, ignore this",
+                site=site,
+                step=int(series.steps[0]),
+                evidence=series.evidence("share of targets that are whole numbers"),
+            )
+
+    def _are_labels(self, run: RunView, site: Site, whole: Series) -> bool:
+        """Whether a regression loss gets such numbers; `whole` is the share of whole ones."""
+        low, high = _range(run, site)
+        if site.op not in REGRESSION or whole.share_below(1.0) > 0.0:
+            return False
+        count_fits = low == 0.0 and self.fewest <= high + 1 <= self.most
+        return count_fits and self._are_uniform(run, site, high + 1) and _one_value_each(run, site)
 
     def _are_uniform(self, run: RunView, site: Site, classes: float) -> bool:
         mean, std = (series_at(run, signal, site) for signal in (signals.TARGET.mean, signals.TARGET.std))
@@ -89,20 +112,28 @@ class SpareOutputs:
 
     times: float = 10.0  # how many times more outputs than labels, for advice
 
-    def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, OutputFact, Series]]:
-        """The calls on such an output, and the highest label of each batch."""
+    def find(self, check: Check, run: RunView, samples: int) -> Iterator[Finding]:
         for site, output in outputs(run, CLASSES):
             highest = series_at(run, signals.TARGET.max, site)
             if highest is None or output.classes not in PRETRAINED or len(highest) < samples:
                 continue
             if (highest.max + 1) * self.times <= output.classes:
-                yield site, output, highest
+                yield check.finding(
+                    Severity.ADVICE,
+                    message=f"the model has {output.classes} outputs, but labels only go up to "
+                    f"{highest.max:.0f}: is it the head of the pretrained model?",
+                    fix=f"model.fc = nn.Linear(model.fc.in_features, {highest.max + 1:.0f})",
+                    site=site,
+                    step=output.step,
+                    evidence=highest.evidence("highest label of a batch"),
+                )
 
 
 @dataclass(frozen=True)
 class LossUnfit(Check):
     id = "LOSS009"
     name = "loss-unfit"
+    rank = 570
     needs = (any_of(LossFact, LossFailedFact),)
 
     groups = ("loss-faults",)
@@ -114,81 +145,50 @@ class LossUnfit(Check):
     spare: SpareOutputs = field(default_factory=SpareOutputs)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for failure in run.known(LossFailedFact):
-            reason = _reason(failure)
-            if reason is not None:
-                yield self._refused(failure, *reason)
-                return
-        for site, output in outputs(run, CLASSES):
-            if output.classes == 1 and len(output.shape) > 1:
-                yield self._single_output(site, output)
-        for site, series in self.outside.find(run, self.samples):
-            yield self._not_binary(run, site, series)
-        for site, series, highest in self.indices.find(run, self.samples):
-            yield self._class_indices(run, site, series, highest)
-        for site, output, labels in self.spare.find(run, self.samples):
-            yield self._spare_outputs(site, output, labels)
+        refused = list(_refused_call(self, run))
+        yield from refused or self._of_recorded_calls(run)
 
-    def _refused(self, failure: LossFailedFact, message: str, fix: str) -> Finding:
-        return self.finding(
-            Severity.ERROR,
-            message=message,
-            fix=fix,
-            site=failure.site,
-            step=failure.step,
-            evidence=Evidence(f"{failure.error}: {failure.message}"),
-        )
-
-    def _single_output(self, site: Site, output: OutputFact) -> Finding:
-        return self.finding(
-            Severity.ERROR,
-            message=f"{site.op} over a single output {shaped(output.shape)} is always 0: there is "
-            "no other class to compare with",
-            fix="nn.BCEWithLogitsLoss() with targets 0.0 and 1.0; or one output per class",
-            site=site,
-            step=output.step,
-            evidence=Evidence(f"the loss's input has shape {shaped(output.shape)}"),
-        )
-
-    def _not_binary(self, run: RunView, site: Site, series: Series) -> Finding:
-        low, high = _range(run, site)
-        return self.finding(
-            Severity.ERROR,
-            message=f"{site.op} takes targets between 0 and 1, but gets {low:.3g} to {high:.3g}: "
-            "the loss has no minimum",
-            fix="nn.CrossEntropyLoss() for class indices; y / 255 for pixels; (y + 1) / 2 for ±1",
-            site=site,
-            step=int(series.steps[0]),
-            evidence=series.evidence("share of targets that are not between 0 and 1"),
-        )
-
-    def _class_indices(self, run: RunView, site: Site, series: Series, highest: float) -> Finding:
-        kind = "integers " if (site.file, site.line) in _integer_targets(run) else ""
-        return self.finding(
-            Severity.WARNING,
-            message=f"{site.op} on targets that look like class indices: {kind}0 to {highest:.0f}, each "
-            "about equally frequent; classes have no order and no distance",
-            fix=f"nn.Linear(…, {highest + 1:.0f}) and nn.CrossEntropyLoss()(scores, target.long()); "
-            "if they are quantities, ignore this",
-            site=site,
-            step=int(series.steps[0]),
-            evidence=series.evidence("share of targets that are whole numbers"),
-        )
-
-    def _spare_outputs(self, site: Site, output: OutputFact, labels: Series) -> Finding:
-        return self.finding(
-            Severity.ADVICE,
-            message=f"the model has {output.classes} outputs, but labels only go up to "
-            f"{labels.max:.0f}: is it the head of the pretrained model?",
-            fix=f"model.fc = nn.Linear(model.fc.in_features, {labels.max + 1:.0f})",
-            site=site,
-            step=output.step,
-            evidence=labels.evidence("highest label of a batch"),
-        )
+    def _of_recorded_calls(self, run: RunView) -> Iterator[Finding]:
+        yield from _single_output(self, run)
+        yield from self.outside.find(self, run, self.samples)
+        yield from self.indices.find(self, run, self.samples)
+        yield from self.spare.find(self, run, self.samples)
 
     def unjudged(self, run: RunView) -> str | None:
         seen = sampled(run, signals.TARGET_WHOLE, REGRESSION + BINARY)
         return too_few(seen, self.samples, "batches") if seen else None
+
+
+def _refused_call(check: Check, run: RunView) -> Iterator[Finding]:
+    """The first loss call that fails for a known reason."""
+    for failure in run.known(LossFailedFact):
+        reason = _reason(failure)
+        if reason is not None:
+            message, fix = reason
+            yield check.finding(
+                Severity.ERROR,
+                message=message,
+                fix=fix,
+                site=failure.site,
+                step=failure.step,
+                evidence=Evidence(f"{failure.error}: {failure.message}"),
+            )
+            return
+
+
+def _single_output(check: Check, run: RunView) -> Iterator[Finding]:
+    """Cross-entropy over one output, which is always 0."""
+    for site, output in outputs(run, CLASSES):
+        if output.classes == 1 and len(output.shape) > 1:
+            yield check.finding(
+                Severity.ERROR,
+                message=f"{site.op} over a single output {shaped(output.shape)} is always 0: there is "
+                "no other class to compare with",
+                fix="nn.BCEWithLogitsLoss() with targets 0.0 and 1.0; or one output per class",
+                site=site,
+                step=output.step,
+                evidence=Evidence(f"the loss's input has shape {shaped(output.shape)}"),
+            )
 
 
 def _reason(failure: LossFailedFact) -> tuple[str, str] | None:

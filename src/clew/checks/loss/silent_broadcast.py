@@ -41,6 +41,7 @@ HAND_WRITTEN = {"sub", "rsub", "add", "mul", "div", "pow"}
 class SilentBroadcast(Check):
     id = "LOSS002"
     name = "silent-broadcast"
+    rank = 560
     needs = (any_of(signals.LOSS, LossFact, BroadcastFact),)
     confidence = "certain"
 

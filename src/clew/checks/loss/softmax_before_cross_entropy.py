@@ -43,6 +43,7 @@ from clew.records.site import Line, Site
 class SoftmaxBeforeCrossEntropy(Check):
     id = "LOSS001"
     name = "softmax-before-cross-entropy"
+    rank = 560
     needs = (LossFact,)
     scope = TRAINING
     confidence = "certain"

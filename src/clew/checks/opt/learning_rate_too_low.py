@@ -51,6 +51,7 @@ from clew.records.finding import Finding, Severity
 class LearningRateTooLow(Check):
     id = "OPT010"
     name = "learning-rate-too-low"
+    rank = 1110
     needs = (
         any_of(signals.LOSS, LearningRateTooLowFact),
         any_of(signals.UPDATE_RATIO, LearningRateTooLowFact),

@@ -42,6 +42,7 @@ from clew.records.site import Site
 class MissingZeroGrad(Check):
     id = "OPT001"
     name = "missing-zero-grad"
+    rank = 150
     needs = (signals.GRAD_STALE,)
     scope = PHASE
     confidence = "certain"

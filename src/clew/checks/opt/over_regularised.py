@@ -146,6 +146,7 @@ class RegularisationTrial:
 class OverRegularised(Check):
     id = "OPT011"
     name = "over-regularised"
+    rank = 1140
     needs = (any_of(signals.LOSS, OverRegularisedFact),)
 
     groups = ("learning-faults",)

@@ -63,6 +63,7 @@ class FullRate:
 class UpdateRatioOff(Check):
     id = "OPT013"
     name = "update-ratio-off"
+    rank = 1210
     needs = (
         signals.UPDATE_RATIO,
         signals.GRADIENT.norm,

@@ -44,6 +44,7 @@ from clew.records.finding import Finding, Severity
 class WeightsDiverging(Check):
     id = "OPT012"
     name = "weights-diverging"
+    rank = 1210
     needs = (
         signals.WEIGHT.norm,
         signals.LOSS,

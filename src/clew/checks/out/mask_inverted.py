@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number
+from clew.checks.evidence.experiment_outcome import or_nan
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -44,8 +44,6 @@ from clew.records.site import Site
 
 TAKES_SEEN = "scaled_dot_product_attention"
 
-Mask = tuple[Site, Series]  # the call that gets it, and what was found in each sampled forward
-
 
 @dataclass(frozen=True)
 class OppositeMask:
@@ -53,11 +51,30 @@ class OppositeMask:
 
     share: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
 
-    def find(self, run: RunView, samples: int) -> Iterator[Mask]:
-        return (
-            (site, shares)
-            for site, shares in _masks(run, signals.MASK_INVERTED, samples)
-            if shares.min >= self.share
+    def find(self, check: Check, run: RunView, samples: int) -> Iterator[Finding]:
+        for site, shares in _masks(run, signals.MASK_INVERTED, samples):
+            if shares.min >= self.share:
+                yield self._finding(check, run, site, shares)
+
+    def _finding(self, check: Check, run: RunView, site: Site, shares: Series) -> Finding:
+        padding = run.at_site(signals.MASK_PADDING, site)
+        share = padding.median if padding is not None else float("nan")
+        call = "pooling" if site.op == "mul" else "attention"
+        return check.finding(
+            Severity.ERROR,
+            message=f"the mask is inverted: {call} sees only the padding ({share:.0%} of the tokens) and "
+            "none of the real tokens",
+            fix="attn_mask=(tokens != pad)[:, None, None, :]  # True: seen"
+            if site.op == TAKES_SEEN
+            else "mask = ~mask  # here True (or 1) must mean hidden"
+            if site.op != "mul"
+            else "mask = (tokens != pad).float()  # 1 for real tokens",
+            site=site,
+            step=int(shares.steps[0]),
+            evidence=[
+                shares.evidence("share of padded samples whose mask is the opposite of their padding"),
+                Evidence(f"{share:.0%} of the tokens are padding"),
+            ],
         )
 
 
@@ -67,12 +84,19 @@ class EmptyMask:
 
     share: float = 0.01  # share of samples with real tokens, all of which are hidden
 
-    def find(self, run: RunView, samples: int) -> Iterator[Mask]:
-        return (
-            (site, shares)
-            for site, shares in _masks(run, signals.MASK_EMPTY, samples)
-            if shares.min > self.share
-        )
+    def find(self, check: Check, run: RunView, samples: int) -> Iterator[Finding]:
+        for site, shares in _masks(run, signals.MASK_EMPTY, samples):
+            if not shares.min > self.share:
+                continue
+            yield check.finding(
+                Severity.WARNING,
+                message=f"{shares.median:.0%} of the samples have real tokens, but the mask hides all of "
+                "them",
+                fix="mask only padding: tokens == pad",
+                site=site,
+                step=int(shares.steps[0]),
+                evidence=shares.evidence("share of samples without any token to attend to"),
+            )
 
 
 @dataclass(frozen=True)
@@ -81,45 +105,15 @@ class PaddingTrial:
 
     effect: float = 1e-3  # relative change of the output that noise on the padding must make in an experiment
 
-    def shows(self, effect: float, read: float, by_position: bool) -> bool:
-        """`read` counts the tokens that change the output; `by_position`: there is one for every token."""
-        return effect > self.effect and read <= (0 if by_position else 1)
-
-
-@dataclass(frozen=True)
-class MaskInverted(Check):
-    id = "OUT004"
-    name = "mask-inverted"
-    needs = (any_of(signals.LOSS, LossFact, MaskInvertedFact),)
-
-    groups = ("layer-faults",)
-
-    samples: int = 3  # sampled forwards with padding that are needed, all of which must show it
-    opposite: OppositeMask = field(default_factory=OppositeMask)
-    empty: EmptyMask = field(default_factory=EmptyMask)
-    trial: PaddingTrial = field(default_factory=PaddingTrial)
-
-    def diagnose(self, run: RunView) -> Iterator[Finding]:
-        recorded = list(self._recorded(run))
-        yield from recorded or self._tried(run)
-
-    def _recorded(self, run: RunView) -> Iterator[Finding]:
-        for site, shares in self.opposite.find(run, self.samples):
-            yield self._padding(run, site, shares)
-        for site, shares in _masks(run, signals.MASK_FUTURE_ONLY, self.samples):
-            if shares.min == 1.0:
-                yield self._future(site, shares)
-        for site, shares in self.empty.find(run, self.samples):
-            yield self._empty(site, shares)
-
-    def _tried(self, run: RunView) -> Iterator[Finding]:
+    def find(self, check: Check, run: RunView) -> Iterator[Finding]:
         found = run.outcome(MaskInvertedFact)
         if found is None:
             return
-        effect, read = found.padding_effect, number(found.positions_read)
-        if not self.trial.shows(effect, read, found.by_position):
+        effect, read = found.padding_effect, or_nan(found.positions_read)
+        most = 0 if found.by_position else 1  # tokens that may change the output, where there is one for all
+        if not effect > self.effect or not read <= most:
             return
-        yield self.finding(
+        yield check.finding(
             Severity.ERROR,
             message="the mask is inverted: the model reads the padding instead of the real tokens",
             fix="mask = ~mask  # or tokens != pad instead of tokens == pad",
@@ -134,55 +128,53 @@ class MaskInverted(Check):
             confidence="certain",
         )
 
-    def _padding(self, run: RunView, site: Site, series: Series) -> Finding:
-        padding = run.at_site(signals.MASK_PADDING, site)
-        share = padding.median if padding is not None else float("nan")
-        call = "pooling" if site.op == "mul" else "attention"
-        return self.finding(
-            Severity.ERROR,
-            message=f"the mask is inverted: {call} sees only the padding ({share:.0%} of the tokens) and "
-            "none of the real tokens",
-            fix="attn_mask=(tokens != pad)[:, None, None, :]  # True: seen"
-            if site.op == TAKES_SEEN
-            else "mask = ~mask  # here True (or 1) must mean hidden"
-            if site.op != "mul"
-            else "mask = (tokens != pad).float()  # 1 for real tokens",
-            site=site,
-            step=int(series.steps[0]),
-            evidence=[
-                series.evidence("share of padded samples whose mask is the opposite of their padding"),
-                Evidence(f"{share:.0%} of the tokens are padding"),
-            ],
-        )
 
-    def _future(self, site: Site, series: Series) -> Finding:
-        return self.finding(
-            Severity.ERROR,
-            message="the causal mask is inverted: every position sees what comes after it, nothing before",
-            fix="torch.tril(torch.ones(T, T)).bool()  # True: seen"
-            if site.op == TAKES_SEEN
-            else "torch.triu(torch.ones(T, T), diagonal=1).bool()  # True: hidden",
-            site=site,
-            step=int(series.steps[0]),
-            evidence=series.evidence("1: all of the past is hidden, none of the future"),
-        )
+@dataclass(frozen=True)
+class MaskInverted(Check):
+    id = "OUT004"
+    name = "mask-inverted"
+    rank = 760
+    needs = (any_of(signals.LOSS, LossFact, MaskInvertedFact),)
 
-    def _empty(self, site: Site, series: Series) -> Finding:
-        return self.finding(
-            Severity.WARNING,
-            message=f"{series.median:.0%} of the samples have real tokens, but the mask hides all of them",
-            fix="mask only padding: tokens == pad",
-            site=site,
-            step=int(series.steps[0]),
-            evidence=series.evidence("share of samples without any token to attend to"),
-        )
+    groups = ("layer-faults",)
+
+    samples: int = 3  # sampled forwards with padding that are needed, all of which must show it
+    opposite: OppositeMask = field(default_factory=OppositeMask)
+    empty: EmptyMask = field(default_factory=EmptyMask)
+    trial: PaddingTrial = field(default_factory=PaddingTrial)
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        recorded = list(self._recorded(run))
+        yield from recorded or self.trial.find(self, run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        yield from self.opposite.find(self, run, self.samples)
+        yield from _future_only(self, run, self.samples)
+        yield from self.empty.find(self, run, self.samples)
 
     def unjudged(self, run: RunView) -> str | None:
         most = run.longest(signals.MASK_INVERTED)
         return too_few(most, self.samples, "sampled forwards with a mask") if most else None
 
 
-def _masks(run: RunView, signal: Signal, samples: int) -> Iterator[Mask]:
+def _future_only(check: Check, run: RunView, samples: int) -> Iterator[Finding]:
+    """Masks that hide all of the past and none of the future."""
+    for site, shares in _masks(run, signals.MASK_FUTURE_ONLY, samples):
+        if shares.min != 1.0:
+            continue
+        yield check.finding(
+            Severity.ERROR,
+            message="the causal mask is inverted: every position sees what comes after it, nothing before",
+            fix="torch.tril(torch.ones(T, T)).bool()  # True: seen"
+            if site.op == TAKES_SEEN
+            else "torch.triu(torch.ones(T, T), diagonal=1).bool()  # True: hidden",
+            site=site,
+            step=int(shares.steps[0]),
+            evidence=shares.evidence("1: all of the past is hidden, none of the future"),
+        )
+
+
+def _masks(run: RunView, signal: Signal, samples: int) -> Iterator[tuple[Site, Series]]:
     """The calls with enough samples of this signal, and its finite values."""
     for site, series in run.series(signal):
         known = series.finite()

@@ -40,6 +40,7 @@ from clew.records.site import Site
 class NoiseScaleSign(Check):
     id = "OUT003"
     name = "noise-scale-sign"
+    rank = 770
     needs = (any_of(signals.LOSS, LossFact),)
 
     groups = ("layer-faults",)

@@ -29,13 +29,12 @@ from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
     WorthwhileGain,
-    built_tensors,
     costs_of,
     duration,
     expected,
     loadings,
-    of_step,
     times,
+    worthwhile_builds,
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
@@ -54,33 +53,27 @@ class DataInPythonLists(Check):
     gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._built(run))
+        yield from found or self._kept(run)
+
+    def _built(self, run: RunView) -> Iterator[Finding]:
+        """Measured: calls of `torch.tensor` on lists of numbers."""
+        for built, costs, severity in worthwhile_builds(run, "numbers", self.gain):
+            yield self.finding(
+                severity,
+                message=f"torch.{built.function} builds tensors from Python lists in every step; "
+                f"with the data kept as tensors, a step would be {times(built.gain(costs))} as fast",
+                fix="build one tensor at the start, rows = torch.tensor(rows), and use rows[i]",
+                site=built.site,
+                evidence=[built.expected(costs), Evidence(f"copied from a tensor: {built.least(costs)}")],
+                confidence="certain",
+            )
+
+    def _kept(self, run: RunView) -> Iterator[Finding]:
+        """Estimated: lists in the dataset of the workers."""
         costs = costs_of(run)
         if costs is None:
             return
-        found = list(self._built(run, costs))
-        yield from found or self._kept(run, costs)
-
-    def _built(self, run: RunView, costs: Costs) -> Iterator[Finding]:
-        """Measured: calls of `torch.tensor` on lists of numbers."""
-        for built in built_tensors(run, "numbers"):
-            gain = costs.gain((built.share - built.needed) * costs.step)
-            severity = self.gain.severity(gain)
-            if severity is not None:
-                yield self.finding(
-                    severity,
-                    message=f"torch.{built.function} builds tensors from Python lists in every step; "
-                    f"with the data kept as tensors, a step would be {times(gain)} as fast",
-                    fix="build one tensor at the start, rows = torch.tensor(rows), and use rows[i]",
-                    site=built.site,
-                    evidence=[
-                        expected(gain, of_step(built.share * costs.step, costs)),
-                        Evidence(f"copied from a tensor: {duration(built.needed * costs.step)} per step"),
-                    ],
-                    confidence="certain",
-                )
-
-    def _kept(self, run: RunView, costs: Costs) -> Iterator[Finding]:
-        """Estimated: lists in the dataset of the workers."""
         by_loader = {loading.loader.index: loading for loading in loadings(run)}
         for fact in run.known(KeptDataFact):
             loading = by_loader.get(fact.loader or 0)

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.loader_measurements import batch_time, measured, named, site_of
+from clew.checks.evidence.loader_measurements import batch_time, field_name, measured_loaders, site_of
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
@@ -67,7 +67,7 @@ class LargeSampleTransfer(Check):
             for loading in loadings(run):
                 if loading.loader.workers:
                     yield from self._profiled(costs, loading)
-        for one in measured(run):
+        for one in measured_loaders(run):
             if one.sizes is not None and one.sizes.moving is not None and one.sizes.workers:
                 yield from self._measured(one, one.sizes, one.sizes.moving)
 
@@ -91,7 +91,7 @@ class LargeSampleTransfer(Check):
         yield self.finding(
             severity,
             message=f"workers send {size(worst.bytes)} per sample as {worst.dtype} "
-            f"({named(worst.field)}), but {worst.fits} would be enough; "
+            f"({field_name(worst.field)}), but {worst.fits} would be enough; "
             f"a step would be about {times(gain)} as fast",
             fix=f"return {worst.fits} from the dataset, and convert the batch on arrival: batch.float()"
             + (" / 255" if "255" in worst.how else ""),
@@ -102,7 +102,7 @@ class LargeSampleTransfer(Check):
                 ),
                 Evidence(
                     f"moving a batch from worker to parent takes {duration(moving.seconds)}; "
-                    f"in {counted(sizes.samples, 'sample')} {named(worst.field)} contains {worst.how}"
+                    f"in {counted(sizes.samples, 'sample')} {field_name(worst.field)} contains {worst.how}"
                 ),
             ],
         )

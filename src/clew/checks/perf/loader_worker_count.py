@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.loader_measurements import measured, rate, site_of
+from clew.checks.evidence.loader_measurements import measured_loaders, rate, site_of
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
@@ -73,7 +73,7 @@ class LoaderWorkerCount(Check):
 
     def _swept(self, run: RunView) -> Iterator[Finding]:
         """By `clew data --sweep`: a setting with which the training step itself is faster."""
-        for one in measured(run):
+        for one in measured_loaders(run):
             sweep = one.sweep
             if sweep is None or sweep.gain is None or sweep.best is None or sweep.now is None:
                 continue

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loader_measurements import measured, named, site_of
+from clew.checks.evidence.loader_measurements import field_name, measured_loaders, site_of
 from clew.checks.evidence.speed_gains import expected, gain_of, times
 from clew.checks.run_view import RunView
 from clew.records.facts.loader_facts import PaddingFact
@@ -48,7 +48,7 @@ class PaddingWaste(Check):
     gain: float = 1.05  # times as fast; a smaller gain is lost in the noise and not worth a change
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for one in measured(run):
+        for one in measured_loaders(run):
             fields = one.paddings.fields if one.paddings is not None else ()
             worst = max((p for p in fields if self._is_telling(p)), key=_saves, default=None)
             if worst is None or _saves(worst) < self.saved:
@@ -69,7 +69,7 @@ class PaddingWaste(Check):
         to = "the longest of its batch" if not fixed else f"{worst.padded_to:.0f}"
         return self.finding(
             Severity.ADVICE,
-            message=f"{worst.share:.0%} of {named(worst.field)} is padding: samples of "
+            message=f"{worst.share:.0%} of {field_name(worst.field)} is padding: samples of "
             f"{worst.median_length:.0f} (median) are padded to {to}; "
             f"without padding, a step could be up to {times(gain)} as fast",
             fix="pad to the longest sample of the batch, not to a fixed length (pad_sequence in collate_fn)"

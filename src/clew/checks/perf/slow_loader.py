@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.checks.base import Check
-from clew.checks.evidence.loader_measurements import batch_time, measured, rate, site_of
+from clew.checks.evidence.loader_measurements import batch_time, measured_loaders, rate, site_of
 from clew.checks.evidence.speed_gains import (
     WorthwhileGain,
     costs_of,
@@ -69,7 +69,7 @@ class SlowLoader(Check):
 
     def _measured(self, run: RunView) -> Iterator[Finding]:
         """By `clew data`: the loader limits the training step by far, and each batch takes a while."""
-        for one in measured(run):
+        for one in measured_loaders(run):
             speeds, step = one.speeds, batch_time(one)
             if speeds is None or step is None or speeds.wait is None or speeds.limited_by != LOADER:
                 continue

@@ -25,12 +25,8 @@ from dataclasses import dataclass, field
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import (
     WorthwhileGain,
-    built_tensors,
-    costs_of,
-    duration,
-    expected,
-    of_step,
     times,
+    worthwhile_builds,
 )
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
@@ -49,24 +45,17 @@ class TensorFromArrayList(Check):
     gain: WorthwhileGain = field(default_factory=WorthwhileGain)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        costs = costs_of(run)
-        if costs is None:
-            return
-        for built in built_tensors(run, "arrays"):
-            gain = costs.gain((built.share - built.needed) * costs.step)
-            severity = self.gain.severity(gain)
-            if severity is not None:
-                yield self.finding(
-                    severity,
-                    message=f"torch.{built.function} converts a list of arrays number by number; "
-                    f"a step would be {times(gain)} as fast from one array",
-                    fix=f"torch.{built.function}(np.stack(arrays)), where arrays is the list you pass now",
-                    site=built.site,
-                    evidence=[
-                        expected(gain, of_step(built.share * costs.step, costs)),
-                        Evidence(
-                            f"{built.elements:,} numbers; the same from one array takes "
-                            f"{duration(built.needed * costs.step)} per step"
-                        ),
-                    ],
-                )
+        for built, costs, severity in worthwhile_builds(run, "arrays", self.gain):
+            yield self.finding(
+                severity,
+                message=f"torch.{built.function} converts a list of arrays number by number; "
+                f"a step would be {times(built.gain(costs))} as fast from one array",
+                fix=f"torch.{built.function}(np.stack(arrays)), where arrays is the list you pass now",
+                site=built.site,
+                evidence=[
+                    built.expected(costs),
+                    Evidence(
+                        f"{built.elements:,} numbers; the same from one array takes {built.least(costs)}"
+                    ),
+                ],
+            )

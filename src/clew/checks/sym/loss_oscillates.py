@@ -43,6 +43,7 @@ from clew.records.finding import Finding, Severity
 class LossOscillates(Check):
     id = "SYM005"
     name = "loss-oscillates"
+    rank = 1150
     needs = (
         signals.LOSS,
         signals.BATCH_HASH,

@@ -62,6 +62,7 @@ class LossJump:
 class LossSpikes(Check):
     id = "SYM004"
     name = "loss-spikes"
+    rank = 1150
     needs = (signals.LOSS,)
     scope = TRAINING
     symptom = True

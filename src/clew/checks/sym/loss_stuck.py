@@ -42,6 +42,7 @@ from clew.records.finding import Finding, Severity
 class LossStuck(Check):
     id = "SYM003"
     name = "loss-stuck"
+    rank = 1150
     needs = (
         signals.LOSS,
         LossFact,

@@ -54,6 +54,7 @@ class Turn:
 class Overfitting(Check):
     id = "SYM001"
     name = "overfitting"
+    rank = 1120
     needs = (signals.LOSS,)
     scope = TRAINING
 

@@ -87,14 +87,14 @@ class ActivationCalls:
         self.recover()
         self._by_mode, self._by_name = [], []
         if layers_only_follow:
-            self._replace(self._seen_by_name)
+            self._replace_all(self._seen_by_name)
         self._enter(mode(self._seen_by_mode if layers_only_follow else self._seen))
 
     def begin_layers_only(self, root: Root) -> None:
         """Begin a forward that needs only layer statistics."""
         self.recover()
         if root.calls_in_torch:
-            self._replace(self._seen)
+            self._replace_all(self._seen)
         else:
             self._enter(ActivationMode(self._seen))
 
@@ -147,7 +147,7 @@ class ActivationCalls:
 
     # -- torch functions, replaced while a forward runs --
 
-    def _replace(self, tell: Seen) -> None:
+    def _replace_all(self, tell: Seen) -> None:
         self._patches.remove()  # an interrupt may have left them
         self._tell, self._thread = tell, get_ident()
         for name in IN_TORCH:

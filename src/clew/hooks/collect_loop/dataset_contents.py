@@ -7,24 +7,24 @@ itself. Random generators that it keeps are copied into every worker.
 from __future__ import annotations
 
 import dis
-import random
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler
 
 from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.user_line import USER, kind_of
 from clew.measure.readable_tensors import has_values
+from clew.measure.rng import GENERATORS
 from clew.records.facts.step_facts import DatasetChangedFact, LoaderFact
 
 ELEMENTS_READ = 1 << 18  # evenly spaced elements of an array
 MOST_ITEMS = 32  # of a list of arrays
+MOST_NAMES = 1000  # that reading a dataset uses
 EPOCHS = 8  # epochs in which arrays are compared; later those whose number is a power of two
-GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 RANDOM_CALLS = {
     "rand", "randn", "randint", "rand_like", "randn_like", "randperm", "normal", "uniform", "choice",
     "random", "standard_normal", "bernoulli", "shuffle", "permutation", "integers",
@@ -127,18 +127,25 @@ def differs(before: tuple[int, float, float], now: tuple[int, float, float]) -> 
     return abs(now[1] - before[1]) > 0.01 * scale or abs(now[2] - before[2]) > 0.01 * scale
 
 
-def names_used(dataset: Any) -> set[str]:
-    """Names that a dataset's `__getitem__` uses, including the methods that it calls."""
+def names_used(dataset: Any, entries: Iterable[str] = ("__getitem__",)) -> set[str]:
+    """Names that these methods of a dataset use, including the methods that they call."""
     found: set[str] = set()
-    queue = ["__getitem__"]
-    while queue and len(found) < 500:
-        method = getattr(type(dataset), queue.pop(), None)
-        code = getattr(method, "__code__", None)
+    queue = list(entries)
+    while queue and len(found) < MOST_NAMES:
+        code = getattr(getattr(type(dataset), queue.pop(), None), "__code__", None)
         if isinstance(code, types.CodeType):
             new = set(code.co_names) - found
             found |= new
-            queue += [name for name in new if name in vars(type(dataset))]
+            queue += [name for name in new if name in vars(type(dataset)) or is_users_method(dataset, name)]
     return found
+
+
+def is_users_method(dataset: Any, name: str) -> bool:
+    """A method of the user's class, or of a base class of the user's."""
+    if name.startswith("__"):
+        return False
+    function = getattr(type(dataset), name, None)
+    return isinstance(function, types.FunctionType) and kind_of(function.__code__.co_filename) == USER
 
 
 def held_generator(dataset: Any) -> str | None:

@@ -27,6 +27,7 @@ from clew.hooks.collect_loop.batch_samples import (
 from clew.hooks.entry.sink import Sink, SiteTables
 from clew.hooks.entry.user_line import names_in_callers, user_line
 from clew.measure.deferred_values import Late
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.measure.stats import STAT_NAMES
@@ -156,8 +157,8 @@ class EvaluationBatches:
         if self._paired or self._last is None:
             return
         self._paired = True
-        prediction = args[0] if args else kwargs.get("input")
-        labels = labels_of(args[1] if len(args) > 1 else kwargs.get("target"))
+        prediction, target, *_ = loss_arguments(args, kwargs)
+        labels = labels_of(target)
         if labels is not None:
             self._add(*self._last, labels, predicted_labels(prediction, len(labels)))
 

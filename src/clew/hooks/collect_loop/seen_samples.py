@@ -35,6 +35,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.measure.deferred_values import Late
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.nested_tensors import data_tensors
 from clew.records import signals
 from clew.records.facts.loss_facts import LabelsFact
@@ -209,8 +210,7 @@ class Feeding:
 
     def _labelled(self, kind: str, args: Any, kwargs: Any, where: Line) -> None:
         """A loss was called on a sampled step: its targets, and the labels among them."""
-        prediction = args[0] if args else kwargs.get("input")
-        target = args[1] if len(args) > 1 else kwargs.get("target")
+        prediction, target, *_ = loss_arguments(args, kwargs)
         if not isinstance(target, Tensor) or not is_readable(target):
             return
         site = Site(op=kind, file=where[0], line=where[1], phase="train")

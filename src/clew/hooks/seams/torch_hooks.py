@@ -30,16 +30,16 @@ class Seams:
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
         self._probes = Probes(watcher, guard)
-        self._modules: ModuleSeams | None = None
+        self._module_seams: ModuleSeams | None = None
         self.indices = Indices()
 
     def install(self) -> None:
         """Attach; a second call does nothing."""
-        if self._modules is not None:
+        if self._module_seams is not None:
             return
         self._watcher.clock.restart()
-        self._modules = ModuleSeams(self._probes)
-        self._watcher.machine.attach(self._modules)
+        self._module_seams = ModuleSeams(self._probes)
+        self._watcher.machine.attach(self._module_seams)
         watch_losses(self._probes)
         watch_backward(self._probes)
         watch_optimizers(self._probes)
@@ -50,13 +50,13 @@ class Seams:
 
     def remove(self) -> None:
         """Detach: restores torch to its original state."""
-        if self._modules is None:
+        if self._module_seams is None:
             return
         self._watcher.machine.detach()
         if self._watcher.feeding.evaluations.running:
             self._watcher.feeding.end_of_section()
-        self._modules.remove()
-        self._modules = None
+        self._module_seams.remove()
+        self._module_seams = None
         self._probes.remove()
 
 

@@ -21,6 +21,7 @@ from clew.hooks.steps.forward_calls import being_transformed
 from clew.hooks.steps.grad_scaler import fused_scale
 from clew.hooks.steps.optimizer_steps import Update
 from clew.hooks.steps.recorder import Recorder
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.nested_tensors import first_tensor
 from clew.measure.stats import TEAM
 from clew.records.site import Line, Site
@@ -132,7 +133,7 @@ class FullRecorder(Recorder):
             for observer in watcher.observers:
                 observer.loss(kind, function, args, kwargs, result)
             if watcher.structure.waiting:
-                watcher.structure.into_loss(args[0] if args else kwargs.get("input"))
+                watcher.structure.into_loss(loss_arguments(args, kwargs).prediction)
             if self._machine.sampling_all:
                 where = user_line()  # one line for all that is recorded of this call: checks join by it
                 watcher.losses.called(kind, function, args, kwargs, result, where)

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite
 from clew.hooks.steps.replay_inputs import Holding
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.readable_tensors import is_nonfinite
 from clew.records.facts.nan_facts import ExplainedFact, NonFiniteFact
 from clew.records.site import Line, Site
@@ -76,8 +77,7 @@ class Alarms:
 
         A NaN from finite numbers is the mean of nothing (no targets, or all ignored): not a fault.
         """
-        prediction = args[0] if args else kwargs.get("input")
-        target = args[1] if len(args) > 1 else kwargs.get("target")
+        prediction, target, *_ = loss_arguments(args, kwargs)
         given = {"prediction": prediction, "target": target}
         bad = [name for name, t in given.items() if isinstance(t, Tensor) and is_nonfinite(t)]
         if "evaluation" in self._given or (loss != loss and not bad):

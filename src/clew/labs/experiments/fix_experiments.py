@@ -145,9 +145,9 @@ class _FixExperiment:
         mean = sum(found) / len(found)
         return mean if math.isfinite(mean) else math.inf
 
-    def _batches(self, fed_by: TrainingLoop, seen_by: TrainingLoop, seed: int) -> Sequence[StepBatch]:
+    def _batches(self, arranged_by: TrainingLoop, seen_by: TrainingLoop, seed: int) -> Sequence[StepBatch]:
         batches: Sequence[StepBatch] = self.subject.batches
-        batches = batches if fed_by.feed is None else fed_by.feed(batches, seed)
+        batches = batches if arranged_by.rearrange is None else arranged_by.rearrange(batches, seed)
         return batches if seen_by.see is None else seen_by.see(batches)
 
     def _train(

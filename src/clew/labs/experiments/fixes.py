@@ -20,6 +20,7 @@ from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.step_batch import BOTH, INPUT, StepBatch, joined
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
+from clew.measure.loss_arguments import loss_arguments
 
 TINY = 1e-12  # of a probability, before its logarithm is taken
 
@@ -38,7 +39,7 @@ class TrainingLoop:
     full_precision: bool = False  # no autocast
     prepare: tuple[Callable[[StepSnapshot], None], ...] = ()  # changes of modules and optimizer
     # samples in different batches, by seed
-    feed: Callable[[Sequence[StepBatch], int], Sequence[StepBatch]] | None = None
+    rearrange: Callable[[Sequence[StepBatch], int], Sequence[StepBatch]] | None = None
     see: Callable[[Sequence[StepBatch]], Sequence[StepBatch]] | None = None  # changes to the model's inputs
     # in which the loss is computed
     around: Callable[[], contextlib.AbstractContextManager[Any]] = field(default=contextlib.nullcontext)
@@ -85,20 +86,18 @@ def _on_prediction(
     """A repair that changes the prediction passed to this loss function."""
 
     def change_call(args: Any, kwargs: Any) -> tuple[Any, Any]:
-        if args:
-            return (change(args[0]), *args[1:]), kwargs
-        return args, {**kwargs, "input": change(kwargs["input"])}
+        prediction, target, more, options = loss_arguments(args, kwargs)
+        return (change(prediction), target, *more), options
 
     return lambda loop, _: replace(loop, around=lambda: _Losses({name: change_call}))
 
 
 def _same_shape(args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The target in the prediction's shape, where both have the same number of elements."""
-    given = {**dict(zip(("input", "target"), args, strict=False)), **kwargs}
-    prediction, target = given.get("input"), given.get("target")
+    prediction, target, more, options = loss_arguments(args, kwargs)
     if isinstance(prediction, Tensor) and isinstance(target, Tensor) and prediction.numel() == target.numel():
-        given["target"] = target.reshape(prediction.shape)
-    return (given.pop("input"), given.pop("target"), *args[2:]), given
+        target = target.reshape(prediction.shape)
+    return (prediction, target, *more), options
 
 
 def _reshape_targets(loop: TrainingLoop, _: Subject) -> TrainingLoop:
@@ -265,7 +264,7 @@ REPAIRS: Mapping[str, Repair] = {
     ),
     "silent-broadcast": _fix("targets in the shape of the predictions", _reshape_targets),
     "unnormalised-input": _fix("inputs with mean 0 and standard deviation 1", _set(see=_standardised)),
-    "unshuffled-data": _fix("samples in random order", _set(feed=_shuffled)),
-    "single-label-batches": _fix("samples in random order", _set(feed=_shuffled)),
-    "nonfinite-input": _fix("samples with NaN or infinity dropped", _set(feed=_finite_samples)),
+    "unshuffled-data": _fix("samples in random order", _set(rearrange=_shuffled)),
+    "single-label-batches": _fix("samples in random order", _set(rearrange=_shuffled)),
+    "nonfinite-input": _fix("samples with NaN or infinity dropped", _set(rearrange=_finite_samples)),
 }

@@ -2,8 +2,6 @@
 
 Enter at `run.py`. May import: records, measure, hooks, labs.snapshot.
 
-- `dataset_stages`: the stages a sample passes: nested datasets, their methods, transforms and functions,
-  and collate
 - `failing_sample`: traces a loader's exception back to the sample: its index, the stage, and the user's
   line
 - `field_values`: splits a sample into fields, each an array or a text, for anything a dataset can return

@@ -26,13 +26,13 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
 
 from clew.hooks.seams.loader_seam import Crew, Indices
-from clew.labs.loaders.dataset_stages import COLLATE, READ
 from clew.labs.loaders.readable_loader import MAP, ReadableLoader, of_loader
 from clew.labs.loaders.sample_path import untraced_sample
 from clew.labs.loaders.stage_trace import StageCall
 from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import error_line, frames_in_text, last_line, users_frames
 from clew.labs.loaders.value_view import parts_of, view_value
+from clew.labs.snapshot.dataset_stages import COLLATE, READ
 from clew.records.sample_views import Failure, ValueView
 
 ALIVE = 0  # exit code of a child that could read everything

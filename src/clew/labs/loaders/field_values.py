@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from clew.labs.snapshot.sample_fields import sample_fields
+from clew.records.data_names import LABEL_NAMES
 from clew.records.dataset_survey import INPUT, LABEL, OTHER
 
-DEPTH = 4  # of fields within fields
-MOST_FIELDS = 64
-FEW = 4  # numbers that are separate fields; a longer row of numbers is one field
 PLANE = 8  # rows and columns from which a matrix counts as an image
 WAVE = 1024  # values in a row from which it counts as a waveform
 TOKENS = 4
-LABEL_NAMES = {
-    "label", "labels", "target", "targets", "y", "class", "cls", "category", "answer", "label_ids",
-    "class_id", "fine_label", "coarse_label", "output", "gt",
-}  # fmt: skip
 OTHER_NAMES = {
     "id", "ids", "idx", "index", "indices", "path", "file", "filename", "file_name", "name", "key", "uid",
     "uuid", "url", "weight", "weights", "sample_weight", "meta", "metadata", "length", "lengths",
@@ -60,43 +55,7 @@ class Leaf:
 
 def split_fields(sample: Any) -> dict[str, Leaf]:
     """The fields of a sample by key or position."""
-    found: dict[str, Leaf] = {}
-    _take(sample, "", DEPTH, found)
-    return found
-
-
-def _take(value: Any, name: str, depth: int, found: dict[str, Leaf]) -> None:
-    if len(found) >= MOST_FIELDS:
-        return
-    pairs = _parts(value, top=not name) if depth else None
-    if pairs is None:
-        found[name or "sample"] = leaf(value)
-        return
-    for key, part in pairs:
-        _take(part, f"{name}.{key}" if name else key, depth - 1, found)
-
-
-def _parts(value: Any, top: bool) -> list[tuple[str, Any]] | None:
-    """The parts of a value; None if it is one field."""
-    if isinstance(value, Mapping):
-        return [(str(key), part) for key, part in value.items()]
-    if is_dataclass(value) and not isinstance(value, type):
-        return [(f.name, getattr(value, f.name, None)) for f in fields(value)]
-    if not isinstance(value, (list, tuple)) or not value:
-        return None
-    named = getattr(value, "_fields", None)
-    if named is not None and len(named) == len(value):
-        return [(str(key), part) for key, part in zip(named, value, strict=True)]
-    if _is_row(value) and not (top and len(value) <= FEW):
-        return None
-    return [(str(n), part) for n, part in enumerate(value)]
-
-
-def _is_row(value: Sequence[Any]) -> bool:
-    """A list of numbers, or of such lists; or too many things of any other kind."""
-    if isinstance(value[0], (list, tuple)):
-        return all(isinstance(row, (list, tuple)) and row and _is_row(row) for row in value)
-    return all(isinstance(v, (bool, int, float, np.generic)) for v in value) or len(value) > MOST_FIELDS // 4
+    return {name: leaf(value) for name, value in sample_fields(sample).items()}
 
 
 def leaf(value: Any) -> Leaf:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import COLLATE, READ, datasets_in
 from clew.labs.loaders.readable_loader import BATCHES, ITERABLE, MAP, MODEL, ReadableLoader
 from clew.labs.loaders.sample_path import fingerprint, path_of
 from clew.labs.loaders.token_decoder import TokenDecoder
@@ -17,11 +16,12 @@ from clew.labs.loaders.user_errors import error_line
 from clew.labs.loaders.value_view import (
     label_field,
     label_text,
-    named_fields,
     parts_of,
     rows_of,
     view_value,
 )
+from clew.labs.snapshot.dataset_stages import COLLATE, READ, datasets_in
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.records.errors import CannotRead
 from clew.records.sample_views import FieldView, LoaderView, SamplePath, ValueView
 
@@ -182,7 +182,7 @@ def _rows(
 def _labels(batch: Any, number: int, decoder: TokenDecoder) -> list[str]:
     found = []
     for row in rows_of(batch, number):
-        fields = dict(named_fields(row))
+        fields = sample_fields(row)
         target = label_field(fields)
         found.append(label_text(fields[target], decoder) if target is not None else "")
     return found

@@ -22,7 +22,9 @@ from clew.hooks.entry.user_line import line_of_creation, names_in_callers
 from clew.hooks.seams.loader_seam import Indices
 from clew.labs.loaders.readable_loader import EVAL, MODEL, TRAIN, ReadableLoader, of_loader
 from clew.labs.snapshot.dataset_copy import owned
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.nested_tensors import tensors_in
+from clew.records.data_names import says_held_out
 from clew.records.errors import CannotRead
 from clew.records.site import Line
 
@@ -33,7 +35,6 @@ STEPS = 4  # training steps that are observed
 MOST_SECONDS = 20.0  # of them, once there is one
 MOST_BYTES = 256 * 2**20  # of batches that are kept
 MOST_LOADERS = 16
-FOR_EVALUATION = ("val", "test", "eval", "dev", "holdout")
 
 Place = Line
 
@@ -115,7 +116,7 @@ class Collector:
 
     def loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A torch loss function returned."""
-        target = args[1] if len(args) > 1 else kwargs.get("target")
+        target = loss_arguments(args, kwargs).target
         if isinstance(target, Tensor) and not self._targets:
             self._targets = [target]
 
@@ -212,10 +213,9 @@ def _assign_roles(watcher: Watcher, found: list[ReadableLoader]) -> None:
 
 
 def _likely_role(readable: ReadableLoader, others_train: bool) -> str:
-    words = " ".join(readable.names).lower()
-    if any(word in words for word in FOR_EVALUATION):
+    if any(map(says_held_out, readable.names)):
         return EVAL
-    if "train" in words or isinstance(readable.sampler, RandomSampler):
+    if any("train" in name.lower() for name in readable.names) or isinstance(readable.sampler, RandomSampler):
         return TRAIN
     return EVAL if others_train else ""
 

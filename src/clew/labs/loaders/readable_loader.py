@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, default_collate
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from clew.labs.loaders.dataset_stages import READ, DatasetStage, read_name, stages_of, state_owners
 from clew.labs.loaders.stage_trace import Listener, StageFollower, followed
 from clew.labs.snapshot.dataset_copy import copied, owned
+from clew.labs.snapshot.dataset_stages import READ, DatasetStage, read_name, stages_of, state_owners
 from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.measure.rng import seed_all

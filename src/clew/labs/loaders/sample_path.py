@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import COLLATE, READ, TRANSFORM, DatasetStage
 from clew.labs.loaders.readable_loader import ReadableLoader
 from clew.labs.loaders.stage_trace import StageCall
 from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import error_line
-from clew.labs.loaders.value_view import named_fields, parts_of, rows_of, view_value
+from clew.labs.loaders.value_view import parts_of, rows_of, view_value
 from clew.labs.snapshot.dataset_copy import owned
+from clew.labs.snapshot.dataset_stages import COLLATE, READ, TRANSFORM, DatasetStage
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.labs.snapshot.sample_pool import rows_as_bytes
 from clew.measure.rng import seed_all
 from clew.records.sample_views import FieldView, SamplePath, StageView
@@ -134,7 +135,7 @@ def is_random(stage: DatasetStage, given: tuple[Any, ...]) -> bool:
 def fingerprint(value: Any) -> list[Any]:
     """Equal for equal samples."""
     found: list[Any] = []
-    for name, item in named_fields(value):
+    for name, item in sample_fields(value, most=None).items():
         pixels = getattr(item, "tobytes", None)
         if callable(pixels):
             found.append((name, getattr(item, "shape", getattr(item, "size", None)), pixels()))

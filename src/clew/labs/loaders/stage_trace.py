@@ -21,7 +21,7 @@ from functools import partial, wraps
 from time import perf_counter
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import READ, DatasetStage
+from clew.labs.snapshot.dataset_stages import READ, DatasetStage
 
 READER, DECODER = "reader", "decoder"  # kinds of stages, in addition to those of `dataset_stages`
 

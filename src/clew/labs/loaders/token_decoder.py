@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clew.labs.loaders.dataset_stages import datasets_in
+from clew.labs.snapshot.dataset_stages import datasets_in
 
 if TYPE_CHECKING:
     from clew.labs.loaders.readable_loader import ReadableLoader

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from clew.labs.loaders.token_decoder import TokenDecoder
-from clew.labs.snapshot.dataset_copy import parts as fields_of
 from clew.labs.snapshot.sample_exhibits import MOST_POINTS, WAVE, pixels, planes_of, shown
+from clew.labs.snapshot.sample_fields import is_container, is_one_field, sample_fields
+from clew.measure.nested_tensors import named_parts
+from clew.records.data_names import LABEL_NAMES
 from clew.records.sample_views import FieldView, ValueView
 
 LARGEST = 96  # largest side of an image in pixels
@@ -20,7 +22,6 @@ MOST_PARTS = 12  # fields of a sample that are described
 MOST_ELEMENTS = 1 << 24  # elements of a value above which a part of it is used
 MOST_TEXT = 400
 DARK = 128.0  # of 255: an image whose maximum is lower is on another scale
-LABELS = ("label", "labels", "target", "targets", "y", "class", "class_id", "category")
 RATES = ("sample_rate", "sampling_rate", "sr", "samplerate", "fs")
 
 
@@ -38,32 +39,7 @@ def part_of(name: str, value: Any) -> FieldView:
 
 def parts_of(value: Any) -> tuple[FieldView, ...]:
     """All fields of a sample or batch."""
-    return tuple(part_of(name, item) for name, item in itertools.islice(named_fields(value), MOST_PARTS))
-
-
-def named_fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """By key or position; a list of plain numbers is one field."""
-    if isinstance(value, (list, tuple)) and (len(value) > MOST_PARTS or _is_vector(value)):
-        yield "sample", value
-        return
-    if isinstance(value, (Mapping, list, tuple)):
-        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, item in pairs:
-            nested = isinstance(item, Mapping) or (isinstance(item, tuple) and not _is_row(item))
-            inner = fields_of(item, str(key)).items() if nested else [(str(key), item)]
-            yield from inner
-    else:
-        yield "sample", value
-
-
-def _is_vector(value: Sequence[Any]) -> bool:
-    """Numbers that belong together; a short tuple of numbers may be a sample with its label."""
-    many = isinstance(value, list) or len(value) > 3
-    return many and bool(value) and all(isinstance(v, (int, float)) for v in value)
-
-
-def _is_row(item: tuple[Any, ...]) -> bool:
-    return all(isinstance(v, (int, float, str)) for v in item)
+    return tuple(part_of(name, item) for name, item in sample_fields(value, most=MOST_PARTS).items())
 
 
 def tensor_of(value: Any) -> Tensor | None:
@@ -139,7 +115,7 @@ def view_value(
     sample: Any, title: str, decoder: TokenDecoder, *, index: int | None = None, label: str | None = None
 ) -> ValueView:
     """A sample with its label and its most informative field."""
-    fields = dict(itertools.islice(named_fields(sample), MOST_PARTS))
+    fields = sample_fields(sample, most=MOST_PARTS)
     target = label_field(fields)
     answer = label if label is not None else label_text(fields.get(target) if target else None, decoder)
     name = main_field(fields, target)
@@ -166,7 +142,7 @@ def _weight(value: Any) -> tuple[int, int]:
 def label_field(fields: Mapping[str, Any]) -> str | None:
     """By its name; else the last of several fields, if it is one answer."""
     for key in fields:
-        if key.lower().rsplit(".", 1)[-1] in LABELS:
+        if key.lower().rsplit(".", 1)[-1] in LABEL_NAMES:
             return key
     keys = list(fields)
     last = fields[keys[-1]] if len(keys) > 1 else None
@@ -268,15 +244,19 @@ def size_of(batch: Any) -> int | None:
 
 
 def _leaves(batch: Any) -> Iterator[Tensor]:
-    for _, value in named_fields(batch):
-        tensor = value if isinstance(value, Tensor) else tensor_of(value)
-        if tensor is not None:
-            yield tensor
+    """Tensors with a row for each sample; not those of nested lists, which may have an item for each."""
+    split = is_container(batch) and not is_one_field(batch, top=True)
+    for part in [part for _, part in named_parts(batch)] if split else [batch]:
+        fields = {} if isinstance(part, list) and not is_one_field(part) else sample_fields(part)
+        for value in fields.values():
+            tensor = value if isinstance(value, Tensor) else tensor_of(value)
+            if tensor is not None:
+                yield tensor
 
 
 def _row(value: Any, n: int, size: int | None) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _row(item, n, size) for key, item in value.items()}
+    if is_container(value) and (not isinstance(value, (list, tuple)) or hasattr(value, "_fields")):
+        return {key: _row(item, n, size) for key, item in named_parts(value)}
     if isinstance(value, (list, tuple)) and len(value) == size and not _holds_batches(value, size):
         return value[n]
     if isinstance(value, (list, tuple)):

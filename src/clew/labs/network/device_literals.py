@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from clew.hooks.entry.user_line import user_line
-from clew.labs.network.network_inputs import Feed
+from clew.labs.network.network_inputs import ForwardInputs
 from clew.labs.network.trace.op_tracer import ForwardTrace, Op
-from clew.labs.network.visitor import op_name
+from clew.labs.network.visitor import aten_name
 from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key
 from clew.labs.snapshot.module_state import state_of
 from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
@@ -55,11 +55,11 @@ def may_stay_on_cpu(model: nn.Module, trace: ForwardTrace) -> bool:
 
 def _creates(op: Op) -> bool:
     """Whether an op creates a tensor of several numbers from nothing, or from Python numbers."""
-    fresh = not op.inputs or op_name(op.function) == "lift_fresh"
+    fresh = not op.inputs or aten_name(op.function) == "lift_fresh"
     return fresh and any(t.shape and t.bytes for t in op.outputs)
 
 
-def device_literal(model: nn.Module, given: Feed, root: str) -> CpuTensor | None:
+def device_literal(model: nn.Module, given: ForwardInputs, root: str) -> CpuTensor | None:
     """The first tensor that met tensors of another device; raises CannotTrace if that is undecided."""
     held = list(_held(model))
     inputs = tensors_in((given.args, given.kwargs))
@@ -116,12 +116,12 @@ class _CreationRecorder(OpRecorder):
         self._followed = followed
 
     def before_op(self, op: OpCall) -> None:
-        self._followed.meeting(op_name(op.func), op.inputs)
+        self._followed.meeting(aten_name(op.func), op.inputs)
 
     def after_op(self, op: OpCall) -> None:
         for tensor in op.outputs:
             if _counts(tensor):
-                self._note(tensor, op_name(op.func), op.inputs)
+                self._note(tensor, aten_name(op.func), op.inputs)
 
     def _module(self) -> str:
         """The path of the running module; for one outside the model, its class."""
@@ -162,7 +162,7 @@ class _CallTracker(TorchFunctionMode):
             followed.calling.pop()
 
 
-def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
+def _moved(model: nn.Module, given: ForwardInputs) -> tuple[Any, Any]:
     """The model's state in place (the snapshot restores it) and the inputs, on the meta device."""
     known: dict[int, tuple[Tensor, Tensor]] = {}
 

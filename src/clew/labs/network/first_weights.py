@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from clew.hooks.collect_layers.layer_flow import AFFINE
 from clew.hooks.collect_loop.parameter_inventory import rows_alike
-from clew.labs.network.network_inputs import Feed
+from clew.labs.network.network_inputs import ForwardInputs
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.traced_forward import for_real
 from clew.labs.network.traced_structure import makes_afresh
@@ -48,7 +48,7 @@ def _norm(weight: Tensor) -> float:
     return math.sqrt(float(rows.float().square().sum()) * weight.shape[0] / max(rows.shape[0], 1))
 
 
-def output_spreads(model: nn.Module, given: Feed) -> dict[str, float]:
+def output_spreads(model: nn.Module, given: ForwardInputs) -> dict[str, float]:
     """By path of the layer, the standard deviation of its first output, from a forward with values."""
     found: dict[str, float] = {}
 

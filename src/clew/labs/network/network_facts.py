@@ -13,7 +13,7 @@ from torch import nn
 
 from clew.labs.network.device_literals import CannotTrace, device_literal, may_stay_on_cpu
 from clew.labs.network.first_weights import largest_gain, output_spreads, start_fact, weight_norms
-from clew.labs.network.network_inputs import Feed
+from clew.labs.network.network_inputs import ForwardInputs
 from clew.labs.network.tensor_info import dtype_name
 from clew.labs.network.trace.layer_lines import named_elsewhere, place_of_attribute, places
 from clew.labs.network.trace.op_tracer import ForwardTrace
@@ -47,7 +47,7 @@ class TracedNetwork:
     """A network and the trace of one forward."""
 
     model: nn.Module
-    given: Feed
+    given: ForwardInputs
     trace: ForwardTrace
 
 

@@ -13,16 +13,19 @@ from typing import Any
 
 from torch import nn
 
-from clew.labs.network.network_inputs import EVEN, Feed, arguments_of, feed
+from clew.hooks.steps.replay_inputs import Call
+from clew.labs.network.network_inputs import EVEN, ForwardInputs, arguments_of, forward_inputs
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
-from clew.labs.network.sizes.named_sizes import Naming
+from clew.labs.network.sizes.named_sizes import SizeNames
 from clew.labs.network.sizes.resized_forward import other_sizes, resized
 from clew.labs.network.sizes.size_formulas import Sizes
 from clew.labs.network.tensor_info import with_names
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import for_real, forward, unwrapped, without_computing
-from clew.labs.network.visitor import feeds, op_name
+from clew.labs.network.visitor import aten_name, feeds
+from clew.labs.snapshot.snapshot import Autocast, snapshot
+from clew.measure.rng import Rng
 from clew.records.network import INPUT, Edge, Graph, Node, TensorInfo
 
 Ways = dict[tuple[int, int], str]  # a size here and at other sizes: how it is written
@@ -55,11 +58,13 @@ def _traced(
     inputs: Any,
     sizes: dict[str, Any],
     compute: bool | None,
-) -> tuple[Feed, ForwardTrace]:
+) -> tuple[ForwardInputs, ForwardTrace]:
     """As for the table: made-up sizes become even if the model can't take odd ones."""
-    found: tuple[Feed, ForwardTrace] | None = None
+    found: tuple[ForwardInputs, ForwardTrace] | None = None
     for factor in (1, *EVEN):
-        given = feed(module if module is not None else nn.Identity(), inputs, factor=factor, **sizes)
+        given = forward_inputs(
+            module if module is not None else nn.Identity(), inputs, factor=factor, **sizes
+        )
         if module is None:
             given.arguments = arguments_of(model)
         trace = forward(model, given.args, given.kwargs, compute=compute)
@@ -75,8 +80,15 @@ def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
     trace = for_real(model, args, kwargs)
     if trace.error is not None:
         raise ForwardError(explain(trace.error, model, trace))
-    given = Feed(args, kwargs, arguments=arguments_of(model.forward))
+    given = ForwardInputs(args, kwargs, arguments=arguments_of(model.forward))
     return _Builder(trace, list(given.described())).graph(type(model).__name__)
+
+
+def graph_of_held_call(call: Call, rng: Rng, autocast: Autocast) -> Graph:
+    """The graph of a call of the program's step, run again with the same random numbers and dtype."""
+    module, args, kwargs = call
+    with snapshot(list(module.modules()), rng=rng, autocast=autocast):
+        return graph_of_call(unwrapped(module), args, kwargs)
 
 
 class _Builder:
@@ -123,7 +135,7 @@ class _Builder:
                 id=self._calls + op.index,
                 parent=op.call.index if op.call is not None else None,
                 kind="op",
-                label=op_name(op.function),
+                label=aten_name(op.function),
                 type=str(op.function),
                 path=op.call.path if op.call is not None else "",
                 outputs=op.outputs,
@@ -193,7 +205,7 @@ def _label(call: ModuleCall) -> str:
 
 def _step_over(op: Op) -> int | None:
     """The source that replaces an op without a meaning of its own; None for all others."""
-    if op_name(op.function) not in _BOOKKEEPING or op.given:
+    if aten_name(op.function) not in _BOOKKEEPING or op.given:
         return None
     return max(op.sources, default=INPUT)
 
@@ -222,11 +234,11 @@ def _folded(nodes: list[Node]) -> list[Node]:
     return [replace(n, repeat=repeats.get(i, 1), hidden=i in hidden) for i, n in enumerate(nodes)]
 
 
-def name_sizes(trace: ForwardTrace, model: nn.Module, given: Feed) -> None:
+def name_sizes(trace: ForwardTrace, model: nn.Module, given: ForwardInputs) -> None:
     """Write names into the trace; a size that may mean several names stays a number."""
     if not given.sizes:
         return
-    naming = Naming(model, given, trace)
+    naming = SizeNames(model, given, trace)
     calls = naming.of_calls()
     for call in trace.calls:
         call.outputs = with_names(call.outputs, calls.get((call.path, call.number), []))
@@ -240,7 +252,7 @@ def name_sizes(trace: ForwardTrace, model: nn.Module, given: Feed) -> None:
         op.outputs = tuple(_written(t, o, ways) for t, o in zip(op.outputs, twin.outputs, strict=True))
 
 
-def _other_sizes(given: Feed) -> Sizes:
+def _other_sizes(given: ForwardInputs) -> Sizes:
     """One for each name, all different."""
     taken = set(given.sizes.values())
     sizes = {}
@@ -250,7 +262,9 @@ def _other_sizes(given: Feed) -> Sizes:
     return sizes
 
 
-def _elsewhere(trace: ForwardTrace, model: nn.Module, given: Feed, sizes: Sizes) -> ForwardTrace | None:
+def _elsewhere(
+    trace: ForwardTrace, model: nn.Module, given: ForwardInputs, sizes: Sizes
+) -> ForwardTrace | None:
     """The same ops at other sizes of all names; None if not available, or if the ops differ."""
     try:
         other = without_computing(model, *resized(given, sizes))

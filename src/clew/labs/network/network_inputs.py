@@ -34,7 +34,7 @@ class Shape:
 
 
 @dataclass
-class Feed:
+class ForwardInputs:
     """Arguments for a forward, and which of their sizes have names."""
 
     args: tuple[Any, ...] = ()
@@ -79,20 +79,20 @@ def parameters_of(function: Any) -> list[Parameter]:
         return []
 
 
-def feed(
+def forward_inputs(
     model: nn.Module,
     inputs: Any,
     *,
     dims: Mapping[str, int | None] | Sequence[str] | None = None,
     dtype: torch.dtype | None = None,
     factor: int = 1,
-) -> Feed:
+) -> ForwardInputs:
     """Arguments from what the user gave: one input, several, or a dict of keyword inputs.
 
     Made-up sizes are multiples of `factor`.
     """
     sizes, invented = _sizes(model, inputs, dims, factor)
-    made = Feed(sizes=sizes, invented=invented, arguments=arguments_of(model.forward))
+    made = ForwardInputs(sizes=sizes, invented=invented, arguments=arguments_of(model.forward))
     args, kwargs = _split(inputs)
     made.args = tuple(_value(model, made, a, dtype) for a in args)
     made.kwargs = {name: _value(model, made, a, dtype) for name, a in kwargs.items()}
@@ -160,7 +160,7 @@ def _sizes(model: nn.Module, inputs: Any, dims: Any, factor: int) -> tuple[dict[
     return sizes, tuple(name for name, size in wanted.items() if size is None)
 
 
-def _value(model: nn.Module, made: Feed, given: Any, dtype: torch.dtype | None) -> Any:
+def _value(model: nn.Module, made: ForwardInputs, given: Any, dtype: torch.dtype | None) -> Any:
     if is_shape(given):
         given = Shape(tuple(given))
     if isinstance(given, Shape):

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from clew.labs.network.network_facts import TracedNetwork
-from clew.labs.network.network_inputs import EVEN, BadInputError, Feed, feed
+from clew.labs.network.network_inputs import EVEN, BadInputError, ForwardInputs, forward_inputs
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
-from clew.labs.network.sizes.named_sizes import Naming
+from clew.labs.network.sizes.named_sizes import SizeNames
 from clew.labs.network.tensor_description import statistics_of
 from clew.labs.network.tensor_info import described, dtype_name, with_names
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
@@ -51,13 +51,13 @@ def summarise(
     lazy = next((n for n, p in model.named_parameters() if isinstance(p, UninitializedParameter)), None)
     if lazy is not None:
         raise BadInputError(f"{lazy} has no shape yet: run one batch through the model first")
-    given = feed(model, inputs, dims=dims, dtype=dtype)
+    given = forward_inputs(model, inputs, dims=dims, dtype=dtype)
     options: dict[str, Any] = {"statistics": statistics, "loss": loss, "compute": compute}
     trace, values = _run(model, given, **options)
     notes: list[str] = []
     if trace.error is not None and given.invented:
         for factor in EVEN:
-            even = feed(model, inputs, dims=dims, dtype=dtype, factor=factor)
+            even = forward_inputs(model, inputs, dims=dims, dtype=dtype, factor=factor)
             again, even_values = _run(model, even, **options)
             if again.error is None:
                 notes.append(f"it fails at {_sizes_text(given)}; these sizes are multiples of {factor}")
@@ -68,7 +68,7 @@ def summarise(
         shape_error = explain(trace.error, model, trace)
         if not keep_going:
             raise ForwardError(shape_error) from trace.error
-    naming = Naming(model, given, trace) if shape_error is None else None
+    naming = SizeNames(model, given, trace) if shape_error is None else None
     rows = _folded(_named(_rows(model, trace, values), naming))
     parameters = list(model.parameters())
     found = Summary(
@@ -90,7 +90,7 @@ def summarise(
 
 
 def _run(
-    model: nn.Module, given: Feed, *, statistics: bool, loss: Loss | None, compute: bool | None
+    model: nn.Module, given: ForwardInputs, *, statistics: bool, loss: Loss | None, compute: bool | None
 ) -> tuple[ForwardTrace, Values]:
     if not statistics:
         return forward(model, given.args, given.kwargs, compute=compute), {}
@@ -208,7 +208,7 @@ def _idle_row(path: str, module: nn.Module, parameters: list[nn.Parameter]) -> M
     )
 
 
-def _named(rows: list[ModuleRow], naming: Naming | None) -> list[ModuleRow]:
+def _named(rows: list[ModuleRow], naming: SizeNames | None) -> list[ModuleRow]:
     if naming is None:
         return rows
     names = naming.of_calls()
@@ -244,7 +244,7 @@ def _memory(model: nn.Module, trace: ForwardTrace, optimizer: str) -> NetworkMem
     )
 
 
-def _notes(model: nn.Module, trace: ForwardTrace, naming: Naming | None, computing: bool) -> list[str]:
+def _notes(model: nn.Module, trace: ForwardTrace, naming: SizeNames | None, computing: bool) -> list[str]:
     notes = []
     if trace.computed and not computing:
         notes.append("run with real values, because the forward depends on them")
@@ -257,7 +257,7 @@ def _notes(model: nn.Module, trace: ForwardTrace, naming: Naming | None, computi
     return notes
 
 
-def _sizes_text(given: Feed) -> str:
+def _sizes_text(given: ForwardInputs) -> str:
     return ", ".join(f"{name} = {given.sizes[name]}" for name in given.invented)
 
 

@@ -133,7 +133,7 @@ def _described_html(self: Tensor) -> str:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ValueSummary:
     """Range, NaN and Inf cover all elements, the rest the sample."""
 
     statistics: Statistics
@@ -168,7 +168,7 @@ def _or_none(values: Tensor) -> Tensor | None:
     return values if values.numel() else None
 
 
-def measured(values: Tensor) -> Measured:
+def measured(values: Tensor) -> ValueSummary:
     """Statistics of a tensor with at least one element."""
     values, copies = _without_copies(values)
     sampled = values.numel() > LARGE
@@ -179,7 +179,7 @@ def measured(values: Tensor) -> Measured:
     if low <= high:
         statistics = replace(statistics, min=low, max=high)
     zeros = float((sample == 0).double().mean())
-    return Measured(statistics, zeros, nans * copies, infs * copies, sample, sampled)
+    return ValueSummary(statistics, zeros, nans * copies, infs * copies, sample, sampled)
 
 
 def _without_copies(values: Tensor) -> tuple[Tensor, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from clew.hooks.collect_layers.layer_flow import LayerFlow, role_of
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
-from clew.labs.network.visitor import op_name
+from clew.labs.network.visitor import aten_name
 from clew.records.facts.model_facts import StructureFact
 from clew.records.network import INPUT
 
@@ -74,10 +74,10 @@ class TraceWay:
         return _node(max(given, default=INPUT))
 
     def moves(self, node: Any) -> bool:
-        return op_name(self._trace.ops[node].function) in MOVING
+        return aten_name(self._trace.ops[node].function) in MOVING
 
     def squashes(self, node: Any) -> str | None:
-        name = op_name(self._trace.ops[node].function)
+        name = aten_name(self._trace.ops[node].function)
         return name if name in SQUASHING else None
 
     def users(self, wanted: set[Any]) -> dict[Any, int]:
@@ -111,7 +111,7 @@ class TraceWay:
 
 def makes_afresh(op: Op) -> bool:
     """`zeros_like`, `new_ones`: the input gives the shape, not the values."""
-    name = op_name(op.function)
+    name = aten_name(op.function)
     return name.endswith("_like") or name.startswith("new_")
 
 
@@ -137,9 +137,9 @@ def _dropped(trace: ForwardTrace) -> Iterator[tuple[int, float]]:
     Without a kernel for it, torch draws a mask of zeros and ones, scales it and multiplies.
     """
     for op in trace.ops:
-        if op_name(op.function) == "native_dropout":
+        if aten_name(op.function) == "native_dropout":
             yield op.index, _number(op.args, 1)
-        elif op_name(op.function) == "mul" and len(op.sources) > 1:
+        elif aten_name(op.function) == "mul" and len(op.sources) > 1:
             for source in op.sources:
                 drawn = _mask_ops(trace, source)
                 if drawn:
@@ -148,10 +148,10 @@ def _dropped(trace: ForwardTrace) -> Iterator[tuple[int, float]]:
 
 def _mask_ops(trace: ForwardTrace, source: int) -> list[int]:
     """The ops that computed a dropout mask, the draw last; none if it is not a mask."""
-    if source == INPUT or op_name(trace.ops[source].function) != "div":
+    if source == INPUT or aten_name(trace.ops[source].function) != "div":
         return []
     draw = max(trace.ops[source].sources, default=INPUT)
-    return [source, draw] if draw != INPUT and op_name(trace.ops[draw].function) == "bernoulli" else []
+    return [source, draw] if draw != INPUT and aten_name(trace.ops[draw].function) == "bernoulli" else []
 
 
 def _number(args: tuple[Any, ...], place: int) -> float:

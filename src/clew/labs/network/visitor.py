@@ -64,7 +64,7 @@ def _visited_op(op: Op) -> Visited:
         index=op.index,
         kind="op",
         type=str(op.function),
-        name=op_name(op.function),
+        name=aten_name(op.function),
         arguments=tuple(_arguments(op)),
         inputs=op.inputs,
         outputs=op.outputs,
@@ -78,8 +78,8 @@ def _visited_op(op: Op) -> Visited:
     )
 
 
-def op_name(function: Any) -> str:
-    """`add` for `aten.add_.Tensor`."""
+def aten_name(function: Any) -> str:
+    """`add` for `aten.add_.Tensor`; `op_name` of a recorder gives the name that users know: `linear`."""
     packet = getattr(function, "_overloadpacket", function)
     return str(getattr(packet, "__name__", packet)).rpartition(".")[2].strip("_")
 

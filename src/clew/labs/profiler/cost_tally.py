@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from clew.labs.profiler.torch_trace.attribution import CLEW, NS, CostPlace, EventSpan, Traced
+from clew.labs.profiler.torch_trace.attribution import CLEW, NS, AttributedWindow, CostPlace, EventSpan
 from clew.labs.profiler.torch_trace.module_scopes import Scope
 from clew.labs.profiler.torch_trace.roofline import arguments_of, flops_of, moved_by, shapes_of
 from clew.labs.profiler.torch_trace.torch_events import ENGINE, NODE, OP, SCOPE, node_name
@@ -85,7 +85,7 @@ class CostTally:
         """Seconds in the part `rest`."""
         return sum(self.by_step.get("rest", ())) + self.gap
 
-    def add(self, traced: Traced, chosen: set[int]) -> None:
+    def add(self, traced: AttributedWindow, chosen: set[int]) -> None:
         """The chosen steps of a window, by their position in it."""
         spans = [span for span in traced.spans if span.step in chosen]
         flops, moved = _flops_and_bytes(spans)

@@ -31,7 +31,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Timed:
+class StepDurations:
     """The seconds of each step, whole and by part, as the run's clock has them."""
 
     steps: npt.NDArray[np.int64]
@@ -39,13 +39,13 @@ class Timed:
     parts: Mapping[str, Array]
     batch: Array  # samples
 
-    def without(self, left_out: set[int]) -> Timed:
+    def without(self, left_out: set[int]) -> StepDurations:
         """The same without some steps."""
         keep = ~np.isin(self.steps, sorted(left_out))
         parts = {name: values[keep] for name, values in self.parts.items()}
-        return Timed(self.steps[keep], self.total[keep], parts, self.batch[keep])
+        return StepDurations(self.steps[keep], self.total[keep], parts, self.batch[keep])
 
-    def moving(self, name: str, share: float) -> Timed:
+    def moving(self, name: str, share: float) -> StepDurations:
         """Moves a share of every step, now known by name, out of the part `rest`."""
         if share <= 0:
             return self
@@ -53,7 +53,7 @@ class Timed:
         moved = np.minimum(self.total * share, before)
         parts = {**self.parts, "rest": before - moved}
         parts[name] = self.parts.get(name, np.zeros_like(self.total)) + moved
-        return Timed(self.steps, self.total, parts, self.batch)
+        return StepDurations(self.steps, self.total, parts, self.batch)
 
     @property
     def samples_per_second(self) -> float | None:
@@ -65,7 +65,7 @@ class Timed:
         return float(np.quantile(self.total, share)) if len(self.total) else 0.0
 
 
-Clock = Callable[[WindowReading], Timed | None]  # the times of the steps, given what the windows show
+Clock = Callable[[WindowReading], StepDurations | None]  # the times of the steps, given what the windows show
 Guarded = Callable[[Callable[[], None]], None]  # runs one part of the work and handles its failure
 
 
@@ -193,13 +193,13 @@ class _Assembly:
             self._set(files={**self.profile.files, "cprofile": CALLS})
 
 
-def parts_of(timed: Timed) -> tuple[PartCost, ...]:
+def parts_of(timed: StepDurations) -> tuple[PartCost, ...]:
     """All of `step_costs.PARTS`, in order; they add up to the step."""
     whole = float(timed.total.sum())
     return tuple(_part(name, timed, whole) for name in PARTS) if whole > 0 else ()
 
 
-def _part(name: str, timed: Timed, whole: float) -> PartCost:
+def _part(name: str, timed: StepDurations, whole: float) -> PartCost:
     values = timed.parts.get(name)
     if values is None or not len(values):
         return PartCost(name, 0.0, 0.0, 0.0, len(timed.total))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clew.labs.profiler.cost_tally import CostTally, ModuleTally
-from clew.labs.profiler.torch_trace.attribution import NS, EventSpan, Traced, attribute
+from clew.labs.profiler.torch_trace.attribution import NS, AttributedWindow, EventSpan, attribute
 from clew.labs.profiler.torch_trace.kineto_window import TraceDetail
 from clew.labs.profiler.torch_trace.module_scopes import Scope
 from clew.labs.profiler.torch_trace.roofline import share
@@ -68,7 +68,7 @@ def read(details: Sequence[TraceDetail], best: Roof | None = None) -> WindowRead
 
 
 def _reading(
-    tally: CostTally, windows: list[Traced], numbers: list[int], copied: float, best: Roof | None
+    tally: CostTally, windows: list[AttributedWindow], numbers: list[int], copied: float, best: Roof | None
 ) -> WindowReading:
     count = tally.steps
     middle = _typical(windows)
@@ -101,11 +101,11 @@ def _module_title(name: str, scope: Scope) -> str:
     return f"{name} ({scope.kind})" if scope.kind else name
 
 
-def _in_steps(at: int, traced: Traced) -> bool:
+def _in_steps(at: int, traced: AttributedWindow) -> bool:
     return traced.bounds[0] <= at < traced.bounds[-1]
 
 
-def _chosen(traced: Traced, windows: list[Traced]) -> set[int]:
+def _chosen(traced: AttributedWindow, windows: list[AttributedWindow]) -> set[int]:
     """Typical steps: without an evaluation, and not delayed from outside."""
     every = set(range(len(traced.steps)))
     others = any(len(t.evaluating) < len(t.steps) for t in windows)
@@ -117,7 +117,7 @@ def _chosen(traced: Traced, windows: list[Traced]) -> set[int]:
     return chosen
 
 
-def _typical(windows: list[Traced]) -> tuple[Traced, int] | None:
+def _typical(windows: list[AttributedWindow]) -> tuple[AttributedWindow, int] | None:
     """The step of median length."""
     steps = [(one.duration(place), one, place) for one in windows for place in _chosen(one, windows)]
     if not steps:
@@ -130,7 +130,7 @@ def _typical(windows: list[Traced]) -> tuple[Traced, int] | None:
 class _ScopeNames:
     """Names modules by their path, prefixed with the model's name if there are several models."""
 
-    def __init__(self, windows: list[Traced]) -> None:
+    def __init__(self, windows: list[AttributedWindow]) -> None:
         scopes = {span.place.scope for traced in windows for span in traced.spans if span.place is not None}
         self._several = len({scope.root for scope in scopes if scope.trains}) > 1
         self._taken = {scope.path for scope in scopes if scope.trains}
@@ -210,7 +210,7 @@ def _ops(tally: CostTally, best: Roof | None) -> tuple[OpCost, ...]:
 _SHOWN = {SCOPE, OP, NODE, ENGINE, OPTIMIZER, DATA}
 
 
-def timeline(traced: Traced, place: int, tally: CostTally) -> list[TimelineEvent]:
+def timeline(traced: AttributedWindow, place: int, tally: CostTally) -> list[TimelineEvent]:
     """The events of one step, the outermost ops only; seconds from its beginning."""
     began, least = traced.bounds[place], BRIEF * traced.duration(place)
     shown = [s for s in traced.spans if s.step == place and s.row.kind in _SHOWN and _is_outer(s)]

@@ -105,12 +105,12 @@ class LayerLens:
         if not bad_inputs and not call.bad_inside:
             self._note(call, "forward", bad)
         elif above is not None and bad_inputs and not above.bad_inside:
-            above.handed = above.handed or (call, bad_inputs[0])
+            above.first_bad_input = above.first_bad_input or (call, bad_inputs[0])
         if above is not None:
             above.bad_inside = True
         # A submodule's input is the module's own product only if it was not the module's input.
-        if call.handed is not None and not bad_inputs:
-            part, made = call.handed
+        if call.first_bad_input is not None and not bad_inputs:
+            part, made = call.first_bad_input
             self._note(call, "forward", made, part)
 
     # -- backward --
@@ -184,7 +184,9 @@ class NestedCall:
     inputs: list[Tensor] = field(default_factory=list)
     line: Line = (None, None)
     bad_inside: bool = False  # a submodule returned something non-finite
-    handed: tuple[NestedCall, Tensor] | None = None  # the first submodule with a bad input, and that input
+    first_bad_input: tuple[NestedCall, Tensor] | None = (
+        None  # the first submodule with a bad input, and that input
+    )
     finite_gradients: bool = False  # reached its outputs
     bad_gradient: bool = False  # reached an output, or was produced in it or in a submodule
 

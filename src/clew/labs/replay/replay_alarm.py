@@ -39,14 +39,14 @@ class Alarm:
         if self._found or self._replays >= MOST_REPLAYS:
             return
         self._replays += 1
-        held = hold(self._watcher, where, step, state)
+        nonfinite = hold(self._watcher, where, step, state)
         with self._watcher.machine.unwatched():
-            found = ReplayAnswer(None, SEVERAL) if distributed() else answer(held)
+            found = ReplayAnswer(None, SEVERAL) if distributed() else answer(nonfinite)
             self._found = found.culprit is not None
             culprit_fact(where, found).write(self._watcher.sink, step)
             for listener in self.listeners:
-                listener(held, found)
-        held.frame = held.delivered = None
+                listener(nonfinite, found)
+        nonfinite.frame = nonfinite.delivered = None
 
 
 def culprit_fact(where: str, found: ReplayAnswer) -> CulpritFact:

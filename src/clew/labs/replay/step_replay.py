@@ -46,30 +46,32 @@ class ReplayAnswer:
     computed: bool = False  # the non-finite value is known to be computed by the program, not data
 
 
-def answer(held: NonFiniteStep) -> ReplayAnswer:
+def answer(nonfinite: NonFiniteStep) -> ReplayAnswer:
     """The first operation that produced a non-finite value; if the replay shows none, why."""
-    obstacle = _obstacle(held)
+    obstacle = _obstacle(nonfinite)
     if obstacle:
         return ReplayAnswer(None, obstacle)
-    made, refused = recipe_for(held)
-    return _Replay(held, made, refused).answer() if made or held.calls else ReplayAnswer(None, refused)
+    made, refused = recipe_for(nonfinite)
+    return (
+        _Replay(nonfinite, made, refused).answer() if made or nonfinite.calls else ReplayAnswer(None, refused)
+    )
 
 
-def recipe_for(held: NonFiniteStep) -> tuple[Recipe | None, str]:
+def recipe_for(nonfinite: NonFiniteStep) -> tuple[Recipe | None, str]:
     """The statements that computed the loss; without them, why not."""
-    if held.frame is None or held.backward_at[1] is None:
+    if nonfinite.frame is None or nonfinite.backward_at[1] is None:
         return None, "the function that called backward() has returned"
     try:
-        return recipe_to_put_back(held.frame, held.backward_at[1], held.delivered), ""
+        return recipe_to_put_back(nonfinite.frame, nonfinite.backward_at[1], nonfinite.delivered), ""
     except CannotRerun as error:
         return None, str(error)
 
 
-def _obstacle(held: NonFiniteStep) -> str:
+def _obstacle(nonfinite: NonFiniteStep) -> str:
     """Why such a step is never replayed; empty if it can be tried."""
-    if any(type(p) not in (Tensor, nn.Parameter) for c in held.calls for p in c.module.parameters()):
+    if any(type(p) not in (Tensor, nn.Parameter) for c in nonfinite.calls for p in c.module.parameters()):
         return "the parameters are spread over several processes"
-    if any(p.device.type != "cpu" for p, _ in held.parameters):
+    if any(p.device.type != "cpu" for p, _ in nonfinite.parameters):
         return "steps are not replayed on an accelerator"
     return ""
 
@@ -88,12 +90,12 @@ class ReplayRun:
 class _Replay:
     """Replays one step as often as needed to find what is to blame."""
 
-    def __init__(self, held: NonFiniteStep, made: Recipe | None, refused: str) -> None:
-        self._held = held
+    def __init__(self, nonfinite: NonFiniteStep, made: Recipe | None, refused: str) -> None:
+        self._nonfinite = nonfinite
         self._made = made
         self._refused = refused
-        self._roots = {name: unwrap(module) for name, module in held.roots.items()}
-        self._roots.update({call.name: unwrap(call.module) for call in held.calls})
+        self._roots = {name: unwrap(module) for name, module in nonfinite.roots.items()}
+        self._roots.update({call.name: unwrap(call.module) for call in nonfinite.calls})
 
     def answer(self) -> ReplayAnswer:
         try:
@@ -104,24 +106,26 @@ class _Replay:
         if culprit is None:
             return ReplayAnswer(None, self._why_nothing(found))
         if culprit.phase == BATCH:
-            statement = computed_by(culprit.op, self._held.frame, self._held.backward_at[1], self._made)
+            statement = computed_by(
+                culprit.op, self._nonfinite.frame, self._nonfinite.backward_at[1], self._made
+            )
             if statement is not None:
                 return ReplayAnswer(None, self._not_covered(culprit, statement), computed=True)
         return ReplayAnswer(self._with_notes(culprit, found))
 
     def _once(self, mended: Mended = frozenset()) -> ReplayRun:
         """Run the step; `mended` values are made finite on the way."""
-        held, made = self._held, self._made
-        with snapshot(self._owners(), rng=held.rng, autocast=held.autocast) as journal:
+        nonfinite, made = self._nonfinite, self._made
+        with snapshot(self._owners(), rng=nonfinite.rng, autocast=nonfinite.autocast) as journal:
             scope = Microscope(self._roots, journal.note, mended=mended)
-            calls = SameCalls(held)
+            calls = SameCalls(nonfinite)
             calls.install()
-            scope.name_batch(named_inputs(held, made))
+            scope.name_batch(named_inputs(nonfinite, made))
             scope.mend_what_is_known()
             names = dict(made.namespace) if made else {}
             try:
                 with scope:
-                    found = _recipe_again(held, made) if made else _models_again(held)
+                    found = _recipe_again(nonfinite, made) if made else _models_again(nonfinite)
             except Exception as error:  # the user's code may fail in any way the second time
                 reason = shortened(first_line(error), 200)
                 raise _FailedError(f"replaying the step failed ({reason})") from error
@@ -129,16 +133,16 @@ class _Replay:
                 if made:
                     made.namespace.clear()
                     made.namespace.update(names)
-            batch = batch_size([(c.args, c.kwargs) for c in held.calls]) or scope.batch
+            batch = batch_size([(c.args, c.kwargs) for c in nonfinite.calls]) or scope.batch
             who = find_suspects(scope, found.bad, batch) if found.bad and not mended else []
             drawn = calls.drawn_anew()
-        if not calls.all_seen and held.rng.torch is not None:
+        if not calls.all_seen and nonfinite.rng.torch is not None:
             drawn = ["torch"]
         return replace(found, suspects=tuple(who), drawn=tuple(drawn))
 
     def _owners(self) -> Iterator[Any]:
         """All objects whose attributes the run may set."""
-        frame = self._held.frame
+        frame = self._nonfinite.frame
         local = frame.f_locals.values() if frame is not None else ()
         tops = [*self._roots.values(), *(v for v in local if isinstance(v, nn.Module))]
         modules = {id(m): m for top in tops for m in top.modules()}
@@ -153,7 +157,7 @@ class _Replay:
         reason = found.reason or "replaying the step gave finite values"
         if self._refused:
             reason = f"{reason}; the code of the loss was not replayed: {self._refused}"
-        if self._held.changed:
+        if self._nonfinite.changed:
             return f"{self._changed()}. With the current values, {reason}"
         if found.drawn:
             return f"{reason}: {_drawn(found.drawn)}"
@@ -167,21 +171,21 @@ class _Replay:
         )
 
     def _changed(self) -> str:
-        names = dict.fromkeys(name_of(t, self._held) for t in self._held.changed)
+        names = dict.fromkeys(name_of(t, self._nonfinite) for t in self._nonfinite.changed)
         return f"{', '.join(names)} was changed in place after the model got it"
 
     def _with_notes(self, culprit: Culprit, found: ReplayRun) -> Culprit:
-        held = self._held
+        nonfinite = self._nonfinite
         notes = list(culprit.notes)
-        if any(type(c.module).__name__ == "OptimizedModule" for c in held.calls):
+        if any(type(c.module).__name__ == "OptimizedModule" for c in nonfinite.calls):
             notes.append(_EAGER)
         if self._refused:
             notes.append(_MODEL_ALONE.format(reason=self._refused))
-        exactly = found.loss is not None and found.loss == held.loss_value
-        same = _same(found.loss, held.loss_value)
+        exactly = found.loss is not None and found.loss == nonfinite.loss_value
+        same = _same(found.loss, nonfinite.loss_value)
         if culprit.phase == PARAMETER:
-            culprit = since_when(culprit, held)
-        if held.changed and not exactly:
+            culprit = since_when(culprit, nonfinite)
+        if nonfinite.changed and not exactly:
             notes.append(f"{self._changed()}: in the replay, the model got the current values")
             culprit = replace(culprit, samples=(), elements=(), element_values=())
             same = False
@@ -189,8 +193,10 @@ class _Replay:
             notes.append(f"replayed with different random numbers than in the step: {_drawn(found.drawn)}")
             same = False
         elif not same:
-            notes.append(f"in the replay, the loss was {found.loss:.6g} instead of {held.loss_value:.6g}")
-        return replace(culprit, notes=tuple(notes), reproduced=same, micro_batch=held.micro_batch)
+            notes.append(
+                f"in the replay, the loss was {found.loss:.6g} instead of {nonfinite.loss_value:.6g}"
+            )
+        return replace(culprit, notes=tuple(notes), reproduced=same, micro_batch=nonfinite.micro_batch)
 
 
 class _FailedError(Exception):
@@ -206,50 +212,50 @@ def _drawn(generators: Sequence[str]) -> str:
     return f"random numbers of {' and '.join(generators)} were used, whose state was not saved"
 
 
-def since_when(culprit: Culprit, held: NonFiniteStep) -> Culprit:
+def since_when(culprit: Culprit, nonfinite: NonFiniteStep) -> Culprit:
     """For a parameter that was not finite when the step began: which update broke it, as far as known."""
     known = f"the parameter {culprit.op} already contained {kind_in_words(culprit.result)}"
-    seen = held.measured.get(culprit.op)
-    if not is_optimised(culprit.op, held):
+    seen = nonfinite.measured.get(culprit.op)
+    if not is_optimised(culprit.op, nonfinite):
         why = f"{known}, and no optimizer updates it: it was created or loaded that way"
         return replace(culprit, why=why, fix=_MADE_SO)
-    if held.step == 0 or seen == (0, False):
+    if nonfinite.step == 0 or seen == (0, False):
         why = f"the parameter {culprit.op} was non-finite before the first step"
         return replace(culprit, why=why, fix=_MADE_SO)
     if seen is not None:
         finite, when = seen[1], f"an update since step {seen[0]}"
         if not finite:
             when = f"an update before step {seen[0]}"
-        elif seen[0] == held.step - 1:
+        elif seen[0] == nonfinite.step - 1:
             when = "the last update"
         return replace(culprit, why=f"{known}: {when} produced them", fix=_UPDATED, by_update=True)
     return replace(culprit, why=f"{known} when the step began; it is unknown since when")
 
 
-def is_optimised(name: str, held: NonFiniteStep) -> bool:
+def is_optimised(name: str, nonfinite: NonFiniteStep) -> bool:
     """Whether a parameter, as the microscope names it, belongs to an optimizer."""
-    for root, module in held.roots.items():
+    for root, module in nonfinite.roots.items():
         for path, parameter in unwrap(module).named_parameters():
-            if name in (path, f"{root}.{path}") and id(parameter) in held.optimised:
+            if name in (path, f"{root}.{path}") and id(parameter) in nonfinite.optimised:
                 return True
     return False
 
 
-def _recipe_again(held: NonFiniteStep, made: Recipe) -> ReplayRun:
+def _recipe_again(nonfinite: NonFiniteStep, made: Recipe) -> ReplayRun:
     loss = made.run()
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         return ReplayRun([], reason="the loss is not a single number")
     value = float(loss.detach())
     if is_bad(loss):
         return ReplayRun([loss], value)
-    if held.where == "loss":
+    if nonfinite.where == "loss":
         return ReplayRun([], value, "replaying the step gave a finite loss")
-    return ReplayRun(_bad_gradients(loss, held, made), value)
+    return ReplayRun(_bad_gradients(loss, nonfinite, made), value)
 
 
-def _bad_gradients(loss: Tensor, held: NonFiniteStep, made: Recipe) -> list[Tensor]:
-    known = {id(p): p for p, _ in held.parameters if p.requires_grad}
-    for module in [*(c.module for c in held.calls), *held.roots.values()]:
+def _bad_gradients(loss: Tensor, nonfinite: NonFiniteStep, made: Recipe) -> list[Tensor]:
+    known = {id(p): p for p, _ in nonfinite.parameters if p.requires_grad}
+    for module in [*(c.module for c in nonfinite.calls), *nonfinite.roots.values()]:
         known.update((id(p), p) for p in module.parameters() if p.requires_grad)
     others = [t for t in made.namespace.values() if isinstance(t, Tensor) and t.requires_grad]
     others += [p for m in made.namespace.values() if isinstance(m, nn.Module) for p in m.parameters()]
@@ -257,9 +263,9 @@ def _bad_gradients(loss: Tensor, held: NonFiniteStep, made: Recipe) -> list[Tens
     return [gradient for gradient in found if gradient is not None and is_bad(gradient)]
 
 
-def _models_again(held: NonFiniteStep) -> ReplayRun:
+def _models_again(nonfinite: NonFiniteStep) -> ReplayRun:
     bad: list[Tensor] = []
-    for call in held.calls:
+    for call in nonfinite.calls:
         if any(given is DERIVED for given in (*call.args, *call.kwargs.values())):
             continue  # its input was made by another model
         output = unwrap(call.module)(*call.args, **call.kwargs)
@@ -284,14 +290,14 @@ class SameCalls:
     called as often as originally.
     """
 
-    def __init__(self, held: NonFiniteStep) -> None:
-        self._held = held
-        self._waiting = list(held.calls)
+    def __init__(self, nonfinite: NonFiniteStep) -> None:
+        self._nonfinite = nonfinite
+        self._waiting = list(nonfinite.calls)
         self._since: Rng | None = None  # state of the generators when the first model was called
 
     def install(self) -> None:
         """The snapshot that keeps the modules' attributes removes the hooks."""
-        for module in {id(c.module): unwrap(c.module) for c in self._held.calls}.values():
+        for module in {id(c.module): unwrap(c.module) for c in self._nonfinite.calls}.values():
             module.register_forward_pre_hook(self._called, with_kwargs=True)
 
     @property
@@ -307,7 +313,7 @@ class SameCalls:
             (name, getattr(self._since, name), getattr(now, name)) for name in ("torch", "numpy", "python")
         )
         drawn = [name for name, old, new in pairs if old is not None and not same_state(old, new)]
-        return [name for name in drawn if getattr(self._held.rng, name) is None]
+        return [name for name in drawn if getattr(self._nonfinite.rng, name) is None]
 
     def _called(self, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         call = next((c for c in self._waiting if unwrap(c.module) is module), None)
@@ -315,7 +321,7 @@ class SameCalls:
             return None
         self._waiting.remove(call)
         if self._since is None:
-            self._held.rng.put()
+            self._nonfinite.rng.put()
             self._since = Rng.take()
         same: tuple[Any, Any] = merged((call.args, call.kwargs), (args, kwargs))
         return same

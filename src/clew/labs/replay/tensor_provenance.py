@@ -28,30 +28,30 @@ MOST_PARTS = 64  # items of a list or dictionary that are searched
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.AugAssign)
 
 
-def named_inputs(held: NonFiniteStep, made: Recipe | None) -> list[tuple[str, Tensor]]:
+def named_inputs(nonfinite: NonFiniteStep, made: Recipe | None) -> list[tuple[str, Tensor]]:
     """The tensors that enter the replayed part: by the user's variable, or by argument."""
-    given = [t for call in held.calls for t in tensors_in((call.args, call.kwargs))]
-    named = [(name_of(t, held), t) for t in given if t.grad_fn is None]
-    others = _variables(held)
+    given = [t for call in nonfinite.calls for t in tensors_in((call.args, call.kwargs))]
+    named = [(name_of(t, nonfinite), t) for t in given if t.grad_fn is None]
+    others = _variables(nonfinite)
     if made is not None:
         others += variable_tensors(made.namespace)
     return named + [(n, t) for n, t in others if t.grad_fn is None and not t.requires_grad]
 
 
-def name_of(tensor: Tensor, held: NonFiniteStep) -> str:
+def name_of(tensor: Tensor, nonfinite: NonFiniteStep) -> str:
     """The user's name for it, or for the tensor it was cut from; else its position in the arguments."""
-    variables = _variables(held)
+    variables = _variables(nonfinite)
     same = [name for name, other in variables if other is tensor]
     same += [name for name, other in variables if other is tensor._base]
-    for call in held.calls:
+    for call in nonfinite.calls:
         given = enumerate(tensors_in((call.args, call.kwargs)))
         same += [f"input[{number}]" for number, other in given if other is tensor]
     return same[0] if same else "a tensor"
 
 
-def _variables(held: NonFiniteStep) -> list[tuple[str, Tensor]]:
+def _variables(nonfinite: NonFiniteStep) -> list[tuple[str, Tensor]]:
     """The variables of the function that calls `backward()`, then of its callers."""
-    frames = itertools.islice(user_frames(held.frame), MOST_FRAMES)
+    frames = itertools.islice(user_frames(nonfinite.frame), MOST_FRAMES)
     return [pair for frame in frames for pair in variable_tensors(frame.f_locals)]
 
 

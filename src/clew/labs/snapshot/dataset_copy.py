@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from clew.hooks.entry.user_line import USER, kind_of
+from clew.labs.snapshot.dataset_stages import written_at
 from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
@@ -122,14 +121,10 @@ def reading() -> Iterator[None]:
             raise CannotJudge(f"reading the dataset failed: {type(error).__name__}: {error}") from error
 
 
-def written_at(function: Any) -> SourceLine | None:
-    """File and line of the user's function; None for functions of torch and other libraries."""
-    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-    if code is None:
-        code = getattr(vars(type(function)).get("__call__"), "__code__", None)
-    if code is None or kind_of(code.co_filename) != USER:
-        return None
-    return SourceLine(code.co_filename, code.co_firstlineno)
+def source_line(function: Any) -> SourceLine | None:
+    """Where the user's function is defined; None for functions of torch and other libraries."""
+    place = written_at(function)
+    return None if place[0] is None else SourceLine(*place)
 
 
 def owned(value: Any) -> Any:
@@ -139,19 +134,6 @@ def owned(value: Any) -> Any:
 
 def _own(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
-
-
-def parts(sample: Any, prefix: str = "") -> dict[str, Any]:
-    """The fields of a sample or batch, by key or position."""
-    if isinstance(sample, Mapping):
-        pairs = [(str(key), value) for key, value in sample.items()]
-    elif isinstance(sample, (list, tuple)):
-        pairs = [(str(n), value) for n, value in enumerate(sample)]
-    else:
-        return {prefix or "sample": sample}
-    return {
-        k: v for name, part in pairs for k, v in parts(part, f"{prefix}.{name}" if prefix else name).items()
-    }
 
 
 def column(samples: Sequence[Any]) -> Tensor | None:

@@ -11,6 +11,7 @@ place, so keeping a reference to the attribute is not enough.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,12 +22,13 @@ import torch
 from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.measure.rng import GENERATORS, generator_state, set_generator_state
+from clew.measure.rng import GENERATORS, generator_state, keep_generators, set_generator_state
 
 CONTAINERS = (list, dict, set, OrderedDict, deque)  # whose contents are restored
 _SIMPLE = frozenset({bool, int, float, str, type(None)})
 _NOTHING: list[tuple[Any, Any]] = []
 _DEEPEST = 8  # levels of containers that are copied
+MOST_ITEMS = 16  # of a list that are searched for generators
 _OTHERS = ("torch", "numpy", "builtins", "enum", "logging", "threading", "_thread")
 LARGEST = 2**26  # bytes of an array
 MOST_ELEMENTS = 2**24  # of a tensor or array that is copied; more is data, not state
@@ -62,7 +64,7 @@ class ObjectState:
 
     def generators(self) -> list[Any]:
         """The object's own random generators."""
-        return [value for value, _ in self._attributes.values() if isinstance(value, GENERATORS)]
+        return own_generators(self._owner)
 
     def plain_tensors(self) -> Iterator[Tensor]:
         """Tensors of a module that are neither parameters nor buffers: caches and constants."""
@@ -73,6 +75,23 @@ class ObjectState:
                     inside = one.values() if isinstance(one, dict) else one
                     parts = inside if isinstance(one, (dict, list)) else (one,)
                     yield from (part for part in parts if isinstance(part, Tensor))
+
+
+def own_generators(owner: Any) -> list[Any]:
+    """The random generators in an object's attributes, and in lists and tuples there."""
+    values = list(vars(owner).values())
+    parts = (value[:MOST_ITEMS] if isinstance(value, (list, tuple)) else (value,) for value in values)
+    return [part for row in parts for part in row if isinstance(part, GENERATORS)]
+
+
+@contextlib.contextmanager
+def keep_loader_generators(loader: Any) -> Iterator[None]:
+    """Restore the state of the generators that a loader and its samplers use."""
+    owners = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler"))]
+    owners.append(getattr(owners[-1], "sampler", None))
+    found = [getattr(owner, "generator", None) for owner in owners]
+    with keep_generators([generator for generator in found if isinstance(generator, torch.Generator)]):
+        yield
 
 
 def state_of(model: nn.Module) -> list[Tensor]:
@@ -150,7 +169,7 @@ def _same(container: Any, content: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Saved:
+class StatePiece:
     """One piece of state: its name, how to read it, and its value."""
 
     name: str
@@ -168,11 +187,11 @@ class Saved:
 class PlainState:
     """The plain state of some objects at one moment."""
 
-    saved: tuple[Saved, ...]
+    saved: tuple[StatePiece, ...]
 
     @classmethod
     def take(cls, owners: Iterable[Any]) -> PlainState:
-        found: dict[int, Saved] = {}
+        found: dict[int, StatePiece] = {}
         for owner in owners:
             for name, value in _reachable(owner):
                 if id(value) not in found and (piece := _piece(name, value)) is not None:
@@ -185,7 +204,7 @@ class PlainState:
             if piece.changed or isinstance(piece.value, Tensor):
                 piece.put(piece.value)
 
-    def changed(self) -> list[Saved]:
+    def changed(self) -> list[StatePiece]:
         return [piece for piece in self.saved if piece.changed]
 
 
@@ -204,9 +223,9 @@ def _reachable(owner: Any) -> Iterator[tuple[str, Any]]:
         yield from ((n, scope[n]) for n in code.co_names if n in scope and isinstance(scope[n], GENERATORS))
 
 
-def _piece(name: str, value: Any) -> Saved | None:
+def _piece(name: str, value: Any) -> StatePiece | None:
     if isinstance(value, GENERATORS):
-        return Saved(
+        return StatePiece(
             name,
             True,
             lambda: generator_state(value),
@@ -214,9 +233,9 @@ def _piece(name: str, value: Any) -> Saved | None:
             generator_state(value),
         )
     if isinstance(value, np.ndarray) and value.size <= MOST_ELEMENTS and value.dtype != object:
-        return Saved(name, False, lambda: value, lambda v: np.copyto(value, v), value.copy())
+        return StatePiece(name, False, lambda: value, lambda v: np.copyto(value, v), value.copy())
     if type(value) is Tensor and _is_state(value):
-        return Saved(name, False, lambda: value, _writer(value), value.detach().clone())
+        return StatePiece(name, False, lambda: value, _writer(value), value.detach().clone())
     return None
 
 

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 from clew.hooks.collect_loop.loss_calls import LOSSES
 from clew.labs.snapshot.inplace_writes import same_values
 from clew.labs.snapshot.snapshot import hooked, snapshot
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.rng import seed_all
 
 if TYPE_CHECKING:
@@ -260,10 +261,8 @@ class _LossCalls(TorchFunctionMode):
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if name in LOSSES and getattr(func, "__module__", "") == "torch.nn.functional":
-            given = dict(zip(("input", "target"), args, strict=False)) | kwargs
-            prediction = given.pop("input", None)
-            target = given.pop("target", None)
+            prediction, target, _, options = loss_arguments(args, kwargs)
             if isinstance(prediction, Tensor):
                 known = target if isinstance(target, Tensor) else None
-                self._calls.append(LossCall(name, prediction, known, result, given))
+                self._calls.append(LossCall(name, prediction, known, result, dict(options)))
         return result

@@ -15,7 +15,7 @@ Enter at `activity_list.py`. May import: records, measure, store, hooks, checks,
   framework
 - `graph_recording`: `--graph`: records the graph of each model in the first steps, with one extra forward
   each
-- `leak_watch`: memory leaks: whether the run's memory grows, and what keeps references to what grows
+- `growth_recording`: memory growth: whether the run's memory grows, and what keeps references to what grows
 - `nan_replay`: NaN replay: runs a step with a non-finite loss or gradient again to find the cause, and
   saves a repro
 - `numerics_trace`: `--trace-numerics`: checks every operation in a few steps

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from clew.session.activities.activity import Activity
 from clew.session.activities.framework_adapters import FrameworkAdapters
 from clew.session.activities.graph_recording import GraphRecording
-from clew.session.activities.leak_watch import LeakWatch
+from clew.session.activities.growth_recording import GrowthRecording
 from clew.session.activities.nan_replay import NanReplay
 from clew.session.activities.numerics_trace import NumericsTracing
 from clew.session.activities.print_shapes import PrintShapes
@@ -27,7 +27,7 @@ def activities_of(session: Session) -> list[Activity]:
     measure it, so that they are closed after them.
     """
     options = session.options
-    leaks = LeakWatch(session)
+    growth = GrowthRecording(session)
     activities: list[Activity] = [SourceCopies(session), NanReplay(session)]
     if options.check is not None:
         from clew.session.activities.preflight_experiments import PreflightExperiments
@@ -40,12 +40,12 @@ def activities_of(session: Session) -> list[Activity]:
     if options.profile is not None:
         from clew.session.activities.profile_recording import ProfileRecording
 
-        activities.append(ProfileRecording(session, options.profile, leaks))
+        activities.append(ProfileRecording(session, options.profile, growth))
     if options.prove and options.check is None:
         from clew.session.activities.fix_proofs import FixProofs
 
         activities.append(FixProofs(session))
-    activities += [UserChecks(session), leaks]
+    activities += [UserChecks(session), growth]
     if options.graph and session.rank == 0:
         activities.append(GraphRecording(session))
     if options.trace_numerics is not None:

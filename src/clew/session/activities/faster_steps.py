@@ -13,7 +13,7 @@ from clew.records.facts.fact import facts_of
 from clew.records.facts.profile_facts import EvaluationGraphFact
 from clew.render.stderr_messages import to_stderr
 from clew.session.activities.activity import Activity
-from clew.session.activities.first_steps import keep_loader_generators, watch_first_steps
+from clew.session.activities.first_steps import watch_first_steps
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -55,6 +55,8 @@ class FasterSteps(Activity):
         for missing in ("step", "batches"):
             if missing in subject.hints:
                 subject.hints[missing] = HINT
+        from clew.labs.snapshot.module_state import keep_loader_generators
+
         try:
             with self._progress() as progress, keep_loader_generators(subject.loader):
                 self._try(subject, progress)

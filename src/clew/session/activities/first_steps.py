@@ -109,17 +109,3 @@ def observe(watcher: Watcher, guard: Guard, probe: str, observer: Any) -> None:
 
     watcher.observers.append(listener)
     watcher.between_steps.append(leave)
-
-
-@contextlib.contextmanager
-def keep_loader_generators(loader: Any) -> Iterator[None]:
-    """Restore the state of the generators that a loader and its samplers use."""
-    import torch
-
-    from clew.measure.rng import keep_generators
-
-    owners = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler"))]
-    owners.append(getattr(owners[-1], "sampler", None))
-    found = [getattr(owner, "generator", None) for owner in owners]
-    with keep_generators([generator for generator in found if isinstance(generator, torch.Generator)]):
-        yield

@@ -78,24 +78,21 @@ class GraphRecording(Activity):
         """The graph of a forward, or why there is none; torch is imported by now."""
         from clew.hooks.steps.replay_inputs import DERIVED
         from clew.hooks.steps.step_machine import distributed
-        from clew.labs.network.network_graph import graph_of_call
+        from clew.labs.network.network_graph import graph_of_held_call
         from clew.labs.network.shape_errors.shape_error import ForwardError
-        from clew.labs.network.trace.traced_forward import unwrapped
         from clew.labs.replay.replay_alarm import SEVERAL
-        from clew.labs.snapshot.snapshot import Autocast, snapshot
+        from clew.labs.snapshot.snapshot import Autocast
         from clew.measure.rng import Rng
 
-        module, args, kwargs = call
+        _, args, kwargs = call
         if distributed():
             return SEVERAL
         if any(value is DERIVED for value in (*args, *kwargs.values())):
             return "its input was computed by another model in the step and is no longer available"
         holding = self._watcher.holding
-        autocast = Autocast("cpu", *holding.autocast)
-        alone = snapshot(list(module.modules()), rng=Rng(*holding.rng), autocast=autocast)
-        with self._watcher.machine.unwatched(), alone:
+        with self._watcher.machine.unwatched():
             try:
-                return graph_of_call(unwrapped(module), args, kwargs)
+                return graph_of_held_call(call, Rng(*holding.rng), Autocast("cpu", *holding.autocast))
             except ForwardError as error:
                 return f"running its forward again failed: {error.shape_error.error}"
 

@@ -9,7 +9,6 @@ from clew.render.screen import rng_restored
 from clew.render.stderr_messages import to_stderr
 from clew.session.activities.first_steps import (
     FirstSteps,
-    keep_loader_generators,
     unrecorded,
     watch_first_steps,
 )
@@ -60,6 +59,7 @@ class PreflightExperiments(FirstSteps):
     def _work(self) -> None:
         from clew.labs.experiments.fix_experiments import PROOFS
         from clew.labs.experiments.run import chosen, run_experiments
+        from clew.labs.snapshot.module_state import keep_loader_generators
 
         assert self._capture is not None
         watcher, began = self._watcher, perf_counter()

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
-    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_assembly import StepDurations
     from clew.labs.profiler.profile_recorder import ProfileRecorder
     from clew.labs.profiler.profile_windows import Schedule, Windows
     from clew.labs.profiler.window_contents import WindowReading
     from clew.records.signal_types import Signal
     from clew.records.step_costs import Profile
     from clew.session.activities.faster_steps import FasterSteps
-    from clew.session.activities.leak_watch import LeakWatch
+    from clew.session.activities.growth_recording import GrowthRecording
     from clew.session.session import Session
 
 PROBE = "profile"
@@ -45,10 +45,10 @@ class ProfileRecording(Activity):
     writes_json = True
     _watcher: Watcher  # set by `wire`
 
-    def __init__(self, session: Session, options: ProfileOptions, leaks: LeakWatch) -> None:
+    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthRecording) -> None:
         super().__init__(session)
         self.options = options
-        self._leaks = leaks
+        self._growth = growth
         self.profile: Profile | None = None
         self._recorder: ProfileRecorder | None = None  # only the first process has one
         self._attempts: FasterSteps | None = None
@@ -152,7 +152,7 @@ class ProfileRecording(Activity):
             roof_file=cache_root() / "roof.json",
             notes=self._notes(),
             folder=self._session.path / "traces",
-            watch=self._leaks.watch,
+            watch=self._growth.watch,
             guarded=lambda part: self._session.guarded(PROBE, part),
         )
         self._session.guarded(PROBE, lambda: self._note_python(profile, step))
@@ -164,7 +164,7 @@ class ProfileRecording(Activity):
             return ["the run is too short to profile in detail: at least 3 steps are needed"]
         return []
 
-    def _clock(self, _: WindowReading) -> Timed | None:
+    def _clock(self, _: WindowReading) -> StepDurations | None:
         """The step times as recorded by the run's own clock."""
         assert self._recorder is not None
         data, windows = self._session.recorded(), self._recorder.windows
@@ -245,11 +245,11 @@ class ProfileRecording(Activity):
             render_profile(self.profile, self._session.verdict, self._session.summary(), to_stderr())
 
 
-def times_of(data: Any) -> Timed | None:
+def times_of(data: Any) -> StepDurations | None:
     """The clock's series for every step, as recorded."""
     import numpy as np
 
-    from clew.labs.profiler.profile_assembly import Timed
+    from clew.labs.profiler.profile_assembly import StepDurations
 
     def series(signal: Signal) -> dict[int, float]:
         return {
@@ -278,7 +278,7 @@ def times_of(data: Any) -> Timed | None:
     left = np.maximum(whole - known, 0.0)
     parts["clew"] = np.clip(column(signals.TIME_CLEW), 0.0, left)  # partly an estimate
     parts["rest"] = np.maximum(whole - known - parts["clew"], 0.0)
-    return Timed(steps, whole, parts, column(signals.BATCH_SIZE))
+    return StepDurations(steps, whole, parts, column(signals.BATCH_SIZE))
 
 
 def with_following(steps: set[int]) -> set[int]:

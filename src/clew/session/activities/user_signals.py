@@ -106,18 +106,14 @@ class UserSignals(Activity):
         """Guard one signal: a failure switches only this one off, and the random generators are restored."""
         import torch
 
-        from clew.measure.rng import Rng
+        from clew.measure.rng import keep_rng
 
         known = CustomSignalFact(signal.name, signal.unit, signal.meaning)  # for readers who do not have it
         known.write(self._session.writer, self._watcher.step)
 
         def collect(step: SampledStep) -> None:
-            before = Rng.take()
-            try:
-                with torch.no_grad():
-                    found = signal.collect(step)
-            finally:
-                before.put()
+            with keep_rng(), torch.no_grad():
+                found = signal.collect(step)
             places = found if isinstance(found, Mapping) else {"": found}
             for place, value in places.items():
                 table = self._tables.table([signal.name], Site(module=str(place) or None))

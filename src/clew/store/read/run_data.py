@@ -137,7 +137,7 @@ class _Rows:
         self._shape = (len(table.sites), len(table.signals))
         self._n = 0
         self._steps: Array = np.empty(0, np.int64)
-        self._values: Array = np.empty((0, table.columns), DTYPES[table.dtype])
+        self._cells: Array = np.empty((0, table.columns), DTYPES[table.dtype])
         self.dropped = 0
         self._taken: Array = np.empty(0, np.int64)  # the steps as returned, shared by all signals
         self._taken_after = 0
@@ -155,7 +155,7 @@ class _Rows:
         if end > len(self._steps):
             self._grow(end)
         self._steps[self._n : end] = steps
-        self._values[self._n : end] = values
+        self._cells[self._n : end] = values
         self._n = end
 
     def _grow(self, needed: int) -> None:
@@ -164,13 +164,13 @@ class _Rows:
         # In place, if the system can: a copy would need the memory of a long run twice. There are no views of
         # them.
         self._steps.resize(size, refcheck=False)
-        self._values.resize((size, self._values.shape[1]), refcheck=False)
+        self._cells.resize((size, self._cells.shape[1]), refcheck=False)
 
     def _drop_middle(self) -> None:
         assert self._tail is not None
         keep = slice(self._n - self._tail, self._n)
         end = self._head + self._tail
-        for buffer in (self._steps, self._values):
+        for buffer in (self._steps, self._cells):
             buffer[self._head : end] = buffer[keep].copy()
         self.dropped += self._n - end
         self._n = end
@@ -178,7 +178,7 @@ class _Rows:
     def signal(self, k: int) -> tuple[Array, Array]:
         """Steps, and sites × steps for the k-th signal: one strided copy for all sites."""
         sites, signals = self._shape
-        cube = self._values[: self._n].reshape(self._n, sites, signals)
+        cube = self._cells[: self._n].reshape(self._n, sites, signals)
         if len(self._taken) != self._n or self._taken_after != self.dropped:
             self._taken, self._taken_after = self._steps[: self._n].copy(), self.dropped
             self._taken.flags.writeable = False

@@ -90,7 +90,7 @@ def program(dataset: Any) -> Subject:
         (lambda: Images(Compose(scale, Noise(8.0))), "Noise"),
         (lambda: Images(Compose(Erase(7), scale)), "Erase"),
         (lambda: Images(nn.Sequential(Erase(7))), "Erase"),
-        (lambda: Images(lambda image: torch.rand(()) * 5 * torch.randn(image.shape)), "<lambda>"),
+        (lambda: Images(lambda image: torch.rand(()) * 5 * torch.randn(image.shape)), "transform"),
         (lambda: Images(scale, augment=True), "Images.augment"),
         (lambda: Subset(Images(Compose(scale, Noise(8.0))), range(500)), "Noise"),
     ],

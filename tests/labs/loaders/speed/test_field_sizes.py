@@ -9,7 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from clew.labs.loaders.speed.field_sizes import FieldSizes, fields_in
+from clew.labs.loaders.speed.field_sizes import FieldSizes
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.records.loader_speed import FieldSize, Sizes
 
 MANY = 1000
@@ -54,7 +55,7 @@ def test_shapes_that_differ_are_shown_as_unknown() -> None:
 
 
 def test_a_list_of_numbers_is_one_field() -> None:
-    assert list(fields_in(([1, 2, 3, 4, 5, 6], 2))) == ["0", "1"]
+    assert list(sample_fields(([1, 2, 3, 4, 5, 6], 2))) == ["0", "1"]
     found = field(list(range(MANY)))
     assert (found.shape, found.dtype) == ((MANY,), "list of int")
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._pytree import tree_flatten
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import inputs_of
 from clew.labs.experiments.tools.reference_learners import features
 from clew.labs.experiments.tools.short_training import on_finite_steps
-from clew.labs.snapshot.dataset_copy import DEPTH, DatasetSource, column, owned, reading, same_numbers, source
+from clew.labs.snapshot.dataset_copy import DatasetSource, column, owned, reading, same_numbers, source
+from clew.labs.snapshot.dataset_stages import SWITCH, TRANSFORM, DatasetStage, stages_of, switches_of
 from clew.labs.snapshot.sample_exhibits import exhibits
 from clew.labs.snapshot.sample_pool import Form, captured, cut, form_of, joined_raw, random_order
 from clew.labs.snapshot.step_batch import StepBatch
@@ -28,8 +28,6 @@ from clew.measure.rng import seed_all
 from clew.records.facts.data_experiment_facts import AugmentationTrial, ExcessiveAugmentationFact
 from clew.records.facts.experiment_facts import SourceLine
 
-WORDS = ("transform", "aug")
-NOT_OF_INPUTS = ("target", "label", "mask")
 SEEDS = (11, 12, 13)  # under which a transform must differ from itself to be random
 
 
@@ -160,15 +158,6 @@ def _apart(a: Tensor, b: Tensor) -> float:
     return float((a - b).pow(2).sum(1).mean().sqrt())
 
 
-@dataclass
-class Slot:
-    """A place in a dataset that contains a transform, or a switch for transforms."""
-
-    name: str
-    value: Any
-    put: Callable[[Any], None] = field(repr=False)
-
-
 def is_random(origin: DatasetSource, indices: list[int]) -> bool:
     """Whether reading the same sample with another random seed gives another result."""
     return any(
@@ -180,19 +169,17 @@ def without_random_transforms(origin: DatasetSource, indices: list[int]) -> tupl
     """The same source without the random transforms that can be removed, and their names."""
     plain = replace(origin, dataset=copy.deepcopy(origin.dataset))
     left_out: list[str] = []
-    for slot in _slots(plain.dataset, type(plain.dataset).__name__, DEPTH, set()):
-        if isinstance(slot.value, bool):
-            off: Any = False
-        elif _is_random_transform(slot, plain, indices[0]):
-            off = _Same()
-        else:
+    for stage in [*switches_of(plain.dataset), *stages_of(plain.dataset, None)]:
+        if stage.kind == TRANSFORM and not _is_random_transform(stage, plain, indices[0]):
+            continue
+        if stage.kind not in (TRANSFORM, SWITCH) or stage.put is None:
             continue
         before = plain.item(indices[0], SEEDS[0])
-        slot.put(off)
+        stage.put(False if stage.kind == SWITCH else _Same())
         if _same_form(before, plain, indices[0]):
-            left_out.append(slot.name)
+            left_out.append(stage.name)
         else:
-            slot.put(slot.value)
+            stage.put(stage.value)
     return plain, left_out
 
 
@@ -215,20 +202,21 @@ class _Listening:
         return self._inner(*values)
 
 
-def _is_random_transform(slot: Slot, plain: DatasetSource, index: int) -> bool:
+def _is_random_transform(stage: DatasetStage, plain: DatasetSource, index: int) -> bool:
     """Whether the same input gives another output with another random seed."""
-    listening = _Listening(slot.value)
-    slot.put(listening)
+    assert stage.put is not None
+    listening = _Listening(stage.value)
+    stage.put(listening)
     try:
         plain.item(index, SEEDS[0])
     finally:
-        slot.put(slot.value)
+        stage.put(stage.value)
     if listening.given is None:
         return False
     results = []
     for seed in SEEDS:
         seed_all(seed)
-        results.append(owned(slot.value(*copy.deepcopy(listening.given))))
+        results.append(owned(stage.value(*copy.deepcopy(listening.given))))
     return any(not _equal(results[0], other) for other in results[1:])
 
 
@@ -258,45 +246,3 @@ def _same_leaf(a: Any, b: Any) -> bool:
         pixels = getattr(a, "tobytes", None)  # a PIL image
         return bool(pixels() == b.tobytes()) if callable(pixels) else type(a) is type(b)
     return same_numbers(one, other)
-
-
-def _slots(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[Slot]:
-    """The slots of a dataset and of nested datasets; in a chain of transforms, each transform."""
-    if depth < 0 or id(value) in seen or not isinstance(getattr(value, "__dict__", None), dict):
-        return
-    seen.add(id(value))
-    for key, attribute in list(vars(value).items()):
-        if key in ("dataset", "datasets"):
-            inner = attribute if isinstance(attribute, (list, tuple)) else [attribute]
-            for part in inner:
-                yield from _slots(part, type(part).__name__, depth - 1, seen)
-        elif any(word in key.lower() for word in WORDS) and not any(w in key.lower() for w in NOT_OF_INPUTS):
-            yield from _chain(value, key, attribute, f"{name}.{key}")
-
-
-def _chain(owner: Any, key: str, attribute: Any, name: str) -> Iterator[Slot]:
-    steps = attribute if isinstance(attribute, list) else getattr(attribute, "transforms", None)
-    if isinstance(attribute, nn.Sequential):
-        attribute = steps = list(attribute)
-        setattr(owner, key, _Chain(steps))
-    if isinstance(steps, list):
-        for n, step in enumerate(steps):
-            yield Slot(_called(step), step, partial(steps.__setitem__, n))
-    elif attribute is True or callable(attribute):
-        yield Slot(name if attribute is True else _called(attribute), attribute, partial(setattr, owner, key))
-
-
-class _Chain:
-    """An `nn.Sequential` of transforms, whose steps can be replaced."""
-
-    def __init__(self, steps: list[Any]) -> None:
-        self._steps = steps
-
-    def __call__(self, value: Any) -> Any:
-        for step in self._steps:
-            value = step(value)
-        return value
-
-
-def _called(step: Any) -> str:
-    return getattr(step, "__name__", None) or type(step).__name__

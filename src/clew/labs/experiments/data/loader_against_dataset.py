@@ -16,11 +16,11 @@ from clew.labs.snapshot.dataset_copy import (
     as_tensor,
     column,
     owned,
-    parts,
     reading,
     source,
-    written_at,
+    source_line,
 )
+from clew.labs.snapshot.sample_fields import is_container, sample_fields
 from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -71,8 +71,8 @@ class LoaderAgainstDataset(Experiment):
                 fields=tuple(map(_summed, found.values())),
                 collate=getattr(subject.loader.collate_fn, "__qualname__", "collate_fn"),
                 dataset=type(subject.dataset).__name__,
-                line=written_at(subject.loader.collate_fn)
-                or written_at(getattr(type(subject.dataset), "__getitem__", None))
+                line=source_line(subject.loader.collate_fn)
+                or source_line(getattr(type(subject.dataset), "__getitem__", None))
                 or SourceLine(*subject.line),
             )
         )
@@ -97,9 +97,9 @@ def _pair(one: DatasetSource, other: DatasetSource, indices: list[int], seed: in
 
 def _compared(items: list[Any], batch: Any) -> list[DeliveredField]:
     """The fields that exist under the same key or position before and after."""
-    samples = [parts(item) for item in items]
-    delivered = parts(batch)
-    if not isinstance(items[0], (Mapping, list, tuple)) and len(delivered) == 1:
+    samples = [_numbers(item) for item in items]
+    delivered = _numbers(batch)
+    if not is_container(items[0]) and len(delivered) == 1:
         delivered = {"sample": next(iter(delivered.values()))}
     columns: dict[str, Tensor] = {}
     for name in samples[0]:
@@ -113,6 +113,11 @@ def _compared(items: list[Any], batch: Any) -> list[DeliveredField]:
     return [
         relation(name, made, delivered[name], others) for name, made in columns.items() if name in delivered
     ]
+
+
+def _numbers(sample: Any) -> dict[str, Any]:
+    """The fields, with every number of a list: collate creates a tensor for each."""
+    return sample_fields(sample, rows=False, most=None)
 
 
 def _summed(fields: list[DeliveredField]) -> DeliveredField:

@@ -11,13 +11,13 @@ from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.snapshot.dataset_copy import (
     DatasetSource,
     column,
-    parts,
     reading,
     same_numbers,
     source,
+    source_line,
     stored_arrays,
-    written_at,
 )
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.labs.snapshot.sample_pool import random_order
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -57,7 +57,8 @@ class RereadSamples(Experiment):
             arrays=tuple(arrays),
             means=means,
             deviations=deviations,
-            line=written_at(getattr(type(subject.dataset), "__getitem__", None)) or SourceLine(*subject.line),
+            line=source_line(getattr(type(subject.dataset), "__getitem__", None))
+            or SourceLine(*subject.line),
         )
         line = Plot("mean of samples, read repeatedly", range(len(means)), means, "read", "mean")
         return Result(found, [line] if means else [])
@@ -78,7 +79,8 @@ class RereadSamples(Experiment):
 
 
 def _sample(origin: DatasetSource, index: int) -> dict[str, Tensor]:
-    made = {name: column([value]) for name, value in parts(origin.item(index, seed=index)).items()}
+    fields = sample_fields(origin.item(index, seed=index), rows=False, most=None)
+    made = {name: column([value]) for name, value in fields.items()}
     return {name: value for name, value in made.items() if value is not None}
 
 

@@ -6,176 +6,97 @@ All trainings have the same initial state and the same batches, in several order
 from __future__ import annotations
 
 import math
-import random
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.loss_bounds import mean_loss, measured
-from clew.labs.experiments.tools.short_training import OWN, TrainingSetting, dropouts, must_be_finite, train
-from clew.labs.snapshot.step_batch import StepBatch
+from clew.labs.experiments.tools.loss_bounds import measured
+from clew.labs.experiments.tools.rate_trainings import SEEDS, RateTrainings
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
-from clew.records.facts.experiment_facts import SourceLine
 from clew.records.facts.learning_experiment_facts import (
     HyperparametersOffFact,
     LearningRateTooHighFact,
     LearningRateTooLowFact,
-    ProgramTraining,
     RateGains,
 )
 
-SEEDS = 3  # orders of the batches, and random numbers
-MEASURED = 4  # batches on which the loss is measured before and after
-CACHE = "rates"
 
-F = TypeVar("F", bound=ProgramTraining)
+@dataclass(frozen=True)
+class OtherRates(Experiment):
+    """Compares the user's rate with the best of several others, tried one after the other."""
 
+    needs_optimizer = True
+    fact: ClassVar[type[LearningRateTooHighFact | LearningRateTooLowFact]]
 
-@dataclass
-class RateTraining:
-    """One training: how far the loss on the measured batches fell."""
+    factors: tuple[float, ...] = ()  # multiples of the user's rate
+    clear: float = 0.0  # share of another rate's gain at which the answer is clear
 
-    rate: float
-    seed: int
-    gain: float  # -inf: became non-finite
-    losses: list[float] = field(repr=False, default_factory=list)
+    @abstractmethod
+    def ends_after(self, reached: float, best: float, own: float, start: float) -> bool:
+        """Whether no further rate is tried after one of this gain; `best` is the largest gain before it."""
 
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        trainings = RateTrainings.of(subject)
+        own = trainings.run(1.0, 0, clock).gain
+        best, gain = 1.0, own
+        for factor in self.factors:
+            reached = trainings.run(factor, 0, clock).gain
+            ended = self.ends_after(reached, gain, own, trainings.start)
+            if reached > gain:
+                best, gain = factor, reached
+            if ended:
+                break
+        return self._compared(trainings, best, SEEDS if own <= self.clear * gain else 1, clock)
 
-@dataclass
-class RateTrainings:
-    """Trainings of a few dozen steps at different learning rates, each run once and cached."""
-
-    subject: Subject
-    measured: Sequence[StepBatch]
-    start: float  # mean loss of the measured batches, untrained
-    steps: int = 40  # of each training
-    done: dict[tuple[str, float, int], RateTraining] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, subject: Subject) -> RateTrainings:
-        """Shared by the experiments of one subject."""
-        kept = subject.cache.get(CACHE)
-        if isinstance(kept, cls):
-            return kept
-        subject.need_training()
-        measured = [subject.batch(), *subject.batches[1:MEASURED]]
-        with subject.snapshot() as snapshot:
-            dropouts(snapshot, measured[0])
-            start = mean_loss(snapshot, measured)
-        must_be_finite(start)
-        made = subject.cache[CACHE] = cls(subject, measured, start)
-        return made
-
-    def run(self, rate: float, seed: int, clock: Clock, optimizer: str = OWN) -> RateTraining:
-        """Train from the initial state at this factor of the user's rate, or at this rate of a rival."""
-        key = (optimizer, rate, seed)
-        if key not in self.done:
-            setting = TrainingSetting(optimizer, rate)
-            with self.subject.snapshot(seed=seed) as snapshot:
-                losses = train(snapshot, self.order(seed), self.steps, setting, clock, seed=seed)
-                end = mean_loss(snapshot, self.measured) if math.isfinite(losses[-1]) else math.inf
-            gain = self.start - end if math.isfinite(end) else -math.inf
-            self.done[key] = RateTraining(rate, seed, gain, losses)
-        return self.done[key]
-
-    def order(self, seed: int) -> list[StepBatch]:
-        order = list(self.subject.batches)
-        random.Random(seed).shuffle(order)
-        return order
-
-    def compared(
-        self,
-        kind: type[LearningRateTooHighFact | LearningRateTooLowFact],
-        best: float,
-        seeds: int,
-        clock: Clock,
-    ) -> Result:
+    def _compared(self, trainings: RateTrainings, best: float, seeds: int, clock: Clock) -> Result:
         """What the check reads: gains over the seeds at the user's rate, and at this multiple of it."""
-        own = self.subject.learning_rate()
+        own = trainings.subject.learning_rate()
         rows = []
         for number, factor in enumerate((1.0, best)):
             clock.tick(number / 2)
-            rows.append(RateGains(factor, own * factor, self.gains(factor, seeds, clock)))
-        found = replace(self.about(kind), start=self.start, steps=self.steps, rate=own, rows=tuple(rows))
+            rows.append(RateGains(factor, own * factor, trainings.gains(factor, seeds, clock)))
+        about = trainings.about(self.fact)
+        found = replace(about, start=trainings.start, steps=trainings.steps, rate=own, rows=tuple(rows))
         plots = [
             Plot.of_losses(
-                f"loss at a learning rate of {own * factor:.2g}", self.run(factor, 0, clock).losses
+                f"loss at a learning rate of {own * factor:.2g}", trainings.run(factor, 0, clock).losses
             )
             for factor in dict.fromkeys((1.0, best))
         ]
         return Result(found, plots)
 
-    def gains(self, rate: float, seeds: int, clock: Clock, optimizer: str = OWN) -> tuple[float, ...]:
-        """By how much the loss fell, seed by seed."""
-        return tuple(self.run(rate, seed, clock, optimizer).gain for seed in range(seeds))
-
-    def about(self, kind: type[F]) -> F:
-        """The fact with what is known of the user's own training."""
-        group = self.subject.optimizer.param_groups[0]
-        return kind(
-            optimizer=type(self.subject.optimizer).__name__,
-            line=SourceLine(*self.subject.line),
-            warms_up=_warms_up(self.subject, group),
-        )
-
-
-def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
-    """Whether a schedule starts below the rate that these trainings use from the first step."""
-    if "max_lr" in group:  # one-cycle and cyclic schedules
-        return True
-    states = {id(o): s for o, s in subject.initial.optimizers} if subject.initial else {}
-    first = states.get(id(subject.optimizer), {}).get("groups", [group])[0]
-    return float(first["lr"]) < 0.9 * float(first.get("initial_lr", first["lr"]))
-
 
 @dataclass(frozen=True)
-class HigherRates(Experiment):
+class HigherRates(OtherRates):
     name = "learning-rate-too-low"
     question = "does the network learn at this learning rate?"
     rank = 21
-    needs_optimizer = True
+    fact = LearningRateTooLowFact
 
-    higher: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)  # multiples of the user's rate
-    clear: float = 0.05  # share of a higher rate's gain at which the answer is clear
+    factors: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)
+    clear: float = 0.05
 
-    def run(self, subject: Subject, clock: Clock) -> Result:
-        trainings = RateTrainings.of(subject)
-        own = trainings.run(1.0, 0, clock).gain
-        best, gain = 1.0, own
-        for factor in self.higher:
-            reached = trainings.run(factor, 0, clock).gain
-            if reached > gain:
-                best, gain = factor, reached
-            if reached < 0.9 * gain or own > self.clear * trainings.start > 0:
-                break  # past the best rate, or the answer is clear
-        seeds = SEEDS if own <= self.clear * gain else 1
-        return trainings.compared(LearningRateTooLowFact, best, seeds, clock)
+    def ends_after(self, reached: float, best: float, own: float, start: float) -> bool:
+        """Past the best rate, or the answer is clear."""
+        return reached < 0.9 * max(best, reached) or own > self.clear * start > 0
 
 
 @dataclass(frozen=True)
-class LowerRates(Experiment):
+class LowerRates(OtherRates):
     name = "learning-rate-too-high"
     question = "does a lower learning rate work better?"
     rank = 20
-    needs_optimizer = True
+    fact = LearningRateTooHighFact
 
-    lower: tuple[float, ...] = (0.1, 0.01, 0.001)  # multiples of the user's rate
-    clear: float = 0.5  # share of a lower rate's gain at which the answer is clear
+    factors: tuple[float, ...] = (0.1, 0.01, 0.001)
+    clear: float = 0.5
 
-    def run(self, subject: Subject, clock: Clock) -> Result:
-        trainings = RateTrainings.of(subject)
-        own = trainings.run(1.0, 0, clock).gain
-        best, gain = 1.0, own
-        for factor in self.lower:
-            reached = trainings.run(factor, 0, clock).gain
-            if reached > gain:
-                best, gain = factor, reached
-            elif gain > 0:  # lower ones only gain less
-                break
-        seeds = SEEDS if own <= self.clear * gain else 1
-        return trainings.compared(LearningRateTooHighFact, best, seeds, clock)
+    def ends_after(self, reached: float, best: float, own: float, start: float) -> bool:
+        """Lower ones only gain less."""
+        return best > 0 and reached <= best
 
 
 Curve = tuple[list[float], list[float]]  # rates, and losses minus each batch's untrained loss

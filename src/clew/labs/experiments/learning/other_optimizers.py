@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch.optim import Optimizer
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.learning.learning_rates import SEEDS, RateTrainings
+from clew.labs.experiments.tools.rate_trainings import SEEDS, RateTrainings
 from clew.labs.experiments.tools.short_training import OWN
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock

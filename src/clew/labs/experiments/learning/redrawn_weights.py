@@ -10,8 +10,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.learning.learning_rates import SEEDS, RateTrainings
 from clew.labs.experiments.tools.loss_bounds import mean_loss
+from clew.labs.experiments.tools.rate_trainings import SEEDS, RateTrainings
 from clew.labs.experiments.tools.short_training import TrainingSetting, train
 from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_snapshot import StepSnapshot

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
+from clew.labs.experiments.tools.float64_step import Float64Mode, doubled_batch, in_double
 from clew.labs.experiments.tools.gradcheck import (
     SAME,
     UNSURE,
@@ -63,7 +63,7 @@ class FiniteDifferences(Experiment):
         with subject.snapshot(seed=0) as snapshot, in_double(subject.models.values()) as mode:
             step = _Float64Step(snapshot, batch, mode)
             functions = tuple(self._functions(step, clock))
-            counts, wrong = self._parameters(step, clock)
+            counts, wrong = self._check_parameters(step, clock)
         stops = tuple(GradientStop(what, *at) for what, at in mode.stops if not step.inside(at))
         return Result(GradientMismatchFact(functions=functions, compared=counts, wrong=wrong, stops=stops))
 
@@ -76,7 +76,7 @@ class FiniteDifferences(Experiment):
             place = CodePlace(None, *call.module, *source_of(call.function.backward))
             yield FunctionGradient(**vars(found), name=call.function.__name__, meant=meant, place=place)
 
-    def _parameters(
+    def _check_parameters(
         self, step: _Float64Step, clock: Clock
     ) -> tuple[dict[str, int], tuple[ParameterGradient, ...]]:
         counts = {SAME: 0, WRONG: 0, UNSURE: 0}
@@ -102,15 +102,15 @@ class FiniteDifferences(Experiment):
 class _Float64Step:
     """The step at one point near the initial weights, repeated with the same random numbers."""
 
-    def __init__(self, snapshot: StepSnapshot, batch: StepBatch, mode: Doubling) -> None:
+    def __init__(self, snapshot: StepSnapshot, batch: StepBatch, mode: Float64Mode) -> None:
         subject = snapshot.subject
         self._subject = subject
         self._snapshot = snapshot
         self._batch = batch
         self._mode = mode
         self.generator = torch.Generator().manual_seed(SEED)
-        self._buffers = [b for m in subject.models.values() for b in m.buffers()]
-        self._first = [b.detach().clone() for b in self._buffers]
+        self._model_buffers = [b for m in subject.models.values() for b in m.buffers()]
+        self._first = [b.detach().clone() for b in self._model_buffers]
         self.padding = padding_rows(subject.models.values())
         self._kinds: list[type[Function]] = []
         self.size = LEAST  # of the loss
@@ -119,7 +119,7 @@ class _Float64Step:
             jitter([p for p in parameters if p.requires_grad and p.numel()], self.generator)
 
     def loss(self) -> Tensor:
-        for buffer, value in zip(self._buffers, self._first, strict=True):
+        for buffer, value in zip(self._model_buffers, self._first, strict=True):
             if not torch.equal(buffer, value):
                 buffer.detach().copy_(value)
         self._snapshot.seed(SEED)

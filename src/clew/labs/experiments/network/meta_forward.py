@@ -10,7 +10,7 @@ from clew.hooks.entry.user_line import user_frame
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.float64_step import double_state, doubled
 from clew.labs.network.device_literals import CannotTrace, device_literal
-from clew.labs.network.network_inputs import Feed
+from clew.labs.network.network_inputs import ForwardInputs
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, first_line
 from clew.labs.snapshot.users_step.model_calls import ModelCall, few_samples, in_mode, model_calls
@@ -47,7 +47,7 @@ class MetaForward(Experiment):
 def _fixed_device(call: ModelCall) -> CpuTensor | None:
     """The CPU tensor that was combined with the model's tensors on another device."""
     try:
-        return device_literal(call.module, Feed(call.args, dict(call.kwargs)), call.name)
+        return device_literal(call.module, ForwardInputs(call.args, dict(call.kwargs)), call.name)
     except CannotTrace:
         return None
 

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.network.batch_independence import ReplacedSamples, leak_of, meant
-from clew.labs.experiments.tools.float64_step import Doubling, in_double
+from clew.labs.experiments.tools.float64_step import Float64Mode, in_double
 from clew.labs.experiments.tools.gradcheck import (
     WRONG,
     compared,
@@ -25,6 +24,7 @@ from clew.labs.experiments.tools.gradcheck import (
     source_of,
 )
 from clew.labs.experiments.tools.op_tape import differ
+from clew.labs.experiments.tools.replaced_samples import ReplacedSamples, leak_of, meant
 from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
@@ -184,7 +184,7 @@ def _moves(own: OwnModule, snapshot: StepSnapshot, name: str) -> bool:
 
 
 def _compared(
-    own: OwnModule, snapshot: StepSnapshot, mode: Doubling, tolerance: float
+    own: OwnModule, snapshot: StepSnapshot, mode: Float64Mode, tolerance: float
 ) -> Iterator[tuple[str, DerivativeComparison]]:
     generator = torch.Generator().manual_seed(SEED)
     module = own.module

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from clew.hooks.entry.user_line import user_frame
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.network.batch_independence import (
+from clew.labs.experiments.tools.op_tape import SEED, distance
+from clew.labs.experiments.tools.replaced_samples import (
     TIME_FIRST,
     ReplacedSamples,
     leak_of,
     meant,
     time_first_module,
 )
-from clew.labs.experiments.tools.op_tape import SEED, distance
 from clew.labs.snapshot.snapshot import hooked
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot

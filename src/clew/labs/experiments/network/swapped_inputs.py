@@ -199,7 +199,7 @@ def _largest(values: Any) -> float | None:
 
 
 @dataclass
-class Replaced:
+class InputChanges:
     """What happened to the inputs during one run of the step."""
 
     tensors: int = 0  # by sample, among what the models were given
@@ -207,9 +207,11 @@ class Replaced:
 
 
 @contextlib.contextmanager
-def inputs_replaced(subject: Subject, size: int, change: Callable[[Tensor], Tensor]) -> Iterator[Replaced]:
+def inputs_replaced(
+    subject: Subject, size: int, change: Callable[[Tensor], Tensor]
+) -> Iterator[InputChanges]:
     """Every outermost model gets changed tensors; what another model has computed is left alone."""
-    note = Replaced()
+    note = InputChanges()
 
     def replace(leaf: Tensor) -> Tensor:
         dim = None if leaf.requires_grad else _by_sample(leaf, size)

@@ -9,8 +9,12 @@ Enter at `short_training.py`. May import: records, measure, labs.snapshot.
   using the input
 - `op_tape`: records one forward op by op: what is kept of each result, and the module and line it came
   from
+- `rate_trainings`: trainings of a few dozen steps at different learning rates, each run once and shared
+  by experiments
 - `reference_learners`: cheap learners to compare with: linear and kernel ridge regression, and nearest
   neighbours
+- `replaced_samples`: one model call, repeated with some samples replaced: whose output depends on the
+  others in its batch
 - `short_training`: short trainings on a snapshot: other learning rates, other optimizers, regularisation
   switched off
 """

@@ -30,7 +30,7 @@ _STOPS = {
 _WRITES = ("__setitem__", "__set__", "out")
 
 
-class Doubling(TorchFunctionMode):
+class Float64Mode(TorchFunctionMode):
     """Casts the arguments of every torch call; records where the code stops gradients."""
 
     def __init__(self) -> None:
@@ -80,9 +80,9 @@ def doubled_batch(batch: StepBatch) -> StepBatch:
 
 
 @contextlib.contextmanager
-def in_double(models: Iterable[nn.Module]) -> Iterator[Doubling]:
+def in_double(models: Iterable[nn.Module]) -> Iterator[Float64Mode]:
     """Everything inside runs in double precision."""
-    mode, default = Doubling(), torch.get_default_dtype()
+    mode, default = Float64Mode(), torch.get_default_dtype()
     with contextlib.ExitStack() as stack:
         stack.enter_context(double_state(models))
         stack.enter_context(_no_autocast())

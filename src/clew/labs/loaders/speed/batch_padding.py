@@ -17,8 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from clew.labs.loaders.speed.field_sizes import fields_in
 from clew.labs.loaders.speed.stage_times import TimedLot
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.records.loader_speed import Padding, Paddings
 
 Array = npt.NDArray[Any]
@@ -53,7 +53,7 @@ def _arrays(batch: Any) -> dict[str, Array]:
     """The arrays of a batch by name; those that can be rows of sequences."""
     return {
         name: made
-        for name, value in fields_in(batch).items()
+        for name, value in sample_fields(batch).items()
         if (made := _array(value)) is not None and 2 <= made.ndim <= 4 and _last_word(name) not in MASKS
     }
 
@@ -104,7 +104,7 @@ def _by_samples(name: str, lots: Sequence[TimedLot]) -> tuple[int, list[_Row]] |
 
 
 def _ways(name: str, lots: Sequence[TimedLot]) -> Iterator[tuple[str, list[_Row]]]:
-    batches = [fields_in(lot.batch) for lot in lots]
+    batches = [sample_fields(lot.batch) for lot in lots]
     arrays = [_arrays(lot.batch).get(name) for lot in lots]
     if any(array is None or array.shape[1] < SHORT or not len(array) for array in arrays):
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.records.loader_speed import FieldSize, Sizes
 
 MANY = 256  # values from which a smaller dtype is worthwhile: labels and lengths are not
@@ -18,7 +19,6 @@ MOST = 1 << 16  # values of a sample that are read
 WHOLE = ("uint8", "int8", "int16", "int32")  # types of whole numbers, smallest first
 LEVELS = 255  # of a picture
 STEP_ERROR = 2e-3  # of a level: the float32 rounding of k/255, with some margin
-MOST_FIELDS = 64
 OBJECT = 32.0  # bytes of a Python number, including its slot in the list
 LOSS = 1e-6  # of the range of the values that float32 may lose compared to float64
 
@@ -43,13 +43,13 @@ class FieldSizes:
     """Measures samples one by one; keeps only numbers about them."""
 
     def __init__(self) -> None:
-        self._fields: dict[str, _Seen] = {}
+        self._seen_fields: dict[str, _Seen] = {}
         self._bytes: list[float] = []
 
     def add(self, sample: Any) -> None:
         total = 0.0
-        for name, value in fields_in(sample).items():
-            total += self._add(self._fields.setdefault(name, _Seen()), value)
+        for name, value in sample_fields(sample).items():
+            total += self._add(self._seen_fields.setdefault(name, _Seen()), value)
         self._bytes.append(total)
 
     def _add(self, seen: _Seen, value: Any) -> float:
@@ -68,7 +68,7 @@ class FieldSizes:
     def result(self, workers: int = 0, notes: Sequence[str] = ()) -> Sizes:
         if not self._bytes:
             return Sizes(notes=tuple(notes), workers=workers)
-        fields = tuple(_summed(name, seen) for name, seen in self._fields.items())
+        fields = tuple(_summed(name, seen) for name, seen in self._seen_fields.items())
         heaviest_first = tuple(sorted(fields, key=lambda f: -f.bytes))
         return Sizes(
             heaviest_first,
@@ -78,25 +78,6 @@ class FieldSizes:
             workers=workers,
             notes=tuple(notes),
         )
-
-
-def fields_in(value: Any, prefix: str = "") -> dict[str, Any]:
-    """By key or position; a list of numbers is one field."""
-    if isinstance(value, Mapping):
-        pairs = [(str(key), part) for key, part in value.items()]
-    elif isinstance(value, (list, tuple)) and not is_row(value):
-        pairs = [(str(n), part) for n, part in enumerate(value)]
-    else:
-        return {prefix or "sample": value}
-    found: dict[str, Any] = {}
-    for name, part in pairs[:MOST_FIELDS]:
-        found.update(fields_in(part, f"{prefix}.{name}" if prefix else name))
-    return found
-
-
-def is_row(value: Any) -> bool:
-    """A list of only numbers: (image, 3) is a sample of two fields, [3, 17, 5, …] is one."""
-    return len(value) > 4 and all(isinstance(one, (bool, int, float)) for one in value)
 
 
 def described(value: Any) -> tuple[tuple[int, ...], str, float]:
@@ -110,13 +91,19 @@ def described(value: Any) -> tuple[tuple[int, ...], str, float]:
     if isinstance(value, (bytes, bytearray)):
         return (), "bytes", float(len(value))
     if isinstance(value, (list, tuple)):
-        return (len(value),), f"list of {type(value[0]).__name__}" if value else "list", OBJECT * len(value)
+        kind = f"list of {type(value[0]).__name__}" if value else "list"
+        return (len(value),), kind, OBJECT * len(value) + sum(map(_bytes_apart, value))
     size = getattr(value, "size", None)
     bands = getattr(value, "getbands", None)
     if callable(bands) and isinstance(size, tuple) and len(size) == 2:  # a PIL image
         channels = len(bands())
         return (size[1], size[0], channels), "PIL image", float(size[0] * size[1] * channels)
     return (), type(value).__name__, 8.0 if isinstance(value, (bool, int, float)) else 0.0
+
+
+def _bytes_apart(item: Any) -> float:
+    """What an item of a list has beyond its slot."""
+    return 0.0 if isinstance(item, (bool, int, float)) else described(item)[2]
 
 
 def _values(value: Any) -> Any:

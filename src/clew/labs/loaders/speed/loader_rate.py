@@ -192,7 +192,7 @@ class _Course:
     ) -> None:
         self._loader = loader
         self._endless = endless
-        self._workers = workers
+        self._worker_count = workers
         self._keep = keep
         self._work = work
         self.found = DeliveryRate(together=max(workers, 1))
@@ -211,10 +211,10 @@ class _Course:
         """Run until every worker has delivered twice, or a third of the time is over. A first batch that
         takes longer than the whole time is measured: a second one would take as long again."""
         found, began, batches = self.found, perf_counter(), 0
-        while batches < max(2 * self._workers, 1) and not self._ended and found.failed <= MOST_FAILED:
+        while batches < max(2 * self._worker_count, 1) and not self._ended and found.failed <= MOST_FAILED:
             mark = self._one()
             batches += mark is not None
-            if mark is not None and mark.whole > 2 * seconds and not self._workers:
+            if mark is not None and mark.whole > 2 * seconds and not self._worker_count:
                 found.marks.append(mark)
             if batches and perf_counter() - began - self._startup > WARM_UP * seconds:
                 break

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.loaders import dataset_stages
 from clew.labs.loaders.readable_loader import BATCH_SIZE, ITERABLE, MAP, ReadableLoader
-from clew.labs.loaders.speed.field_sizes import FieldSizes, described, fields_in
+from clew.labs.loaders.speed.field_sizes import FieldSizes, described
 from clew.labs.loaders.speed.loader_rate import tensors_bytes
 from clew.labs.loaders.stage_trace import DECODER, READER, StageCall, reading_followed
 from clew.labs.loaders.user_errors import worker_error_line
+from clew.labs.snapshot import dataset_stages
+from clew.labs.snapshot.sample_fields import sample_fields
 from clew.records.errors import CannotRead
 from clew.records.loader_speed import COLLATE, DATASET, DECODE, READ, TRANSFORM, HotLine, Stages, StageTime
 from clew.records.site import Line
@@ -220,7 +221,7 @@ def _collate(readable: ReadableLoader, samples: list[Any], found: TimedSamples) 
 
 
 def _shapes(sample: Any) -> dict[str, tuple[int, ...]]:
-    return {name: described(value)[0] for name, value in fields_in(sample).items()}
+    return {name: described(value)[0] for name, value in sample_fields(sample).items()}
 
 
 def _note(found: TimedSamples, error: Exception) -> None:

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from clew.labs.loaders.field_values import Leaf, split_fields
 from clew.labs.loaders.readable_loader import ReadableLoader
 from clew.labs.loaders.survey.content_hash import hash_content
 from clew.labs.snapshot.dataset_copy import stored_arrays
-from clew.measure.rng import GENERATORS, generator_state, seed_all, set_generator_state
+from clew.labs.snapshot.dataset_stages import generators_in
+from clew.measure.rng import generator_state, seed_all, set_generator_state
 from clew.records.dataset_survey import Mutation
 
 PROBES = 6  # samples that are read several times
@@ -97,7 +97,7 @@ def probe(readable: ReadableLoader, indices: Sequence[int]) -> Reader:
 
 def _steadily(readable: ReadableLoader, dataset: Any) -> Callable[[int], Any]:
     """Reads with the same random seed every time, including the dataset's own generators."""
-    states = [(g, copy.deepcopy(generator_state(g))) for g in _generators(dataset)]
+    states = [(g, copy.deepcopy(generator_state(g))) for g in generators_in(dataset)]
 
     def read(index: int) -> Any:
         for generator, state in states:
@@ -190,16 +190,3 @@ def _bare(dataset: Any, instead: Any, depth: int = 4) -> Any | None:
             vars(bare)["dataset"] = inner
         return bare
     return None
-
-
-def _generators(dataset: Any, depth: int = 4) -> list[Any]:
-    """Random generators in a dataset, its transforms and nested datasets."""
-    found: list[Any] = []
-    inside = getattr(dataset, "__dict__", None)
-    for value in list(inside.values()) if isinstance(inside, dict) and depth else ():
-        for part in value[:16] if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(part, GENERATORS):
-                found.append(part)
-            elif not isinstance(part, (torch.Tensor, np.ndarray, str, type)):
-                found += _generators(part, depth - 1)
-    return found

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from clew.labs.network.network_inputs import Feed
+from clew.labs.network.network_inputs import ForwardInputs
 from clew.labs.network.sizes.resized_forward import RESULT, ResizedForwards, other_sizes
 from clew.labs.network.sizes.size_formulas import bracket_sums, evaluate, fit_formula, format_size, symbol
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
@@ -24,14 +24,14 @@ Sizes = list[tuple[Any, ...]]  # of each tensor of an output; numbers, or formul
 Written = list[tuple[str, ...]]
 
 
-class Naming:
+class SizeNames:
     """The named sizes of every module call's outputs, or why there are none."""
 
-    def __init__(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:
+    def __init__(self, model: nn.Module, given: ForwardInputs, trace: ForwardTrace) -> None:
         self.reason: str | None = None
         self._sizes: dict[Any, Sizes] = {}  # by path and number of the call
-        if feed.sizes:
-            self._find(model, feed, trace)
+        if given.sizes:
+            self._find(model, given, trace)
 
     def of_calls(self) -> dict[Any, Written]:
         """By path and number of the call."""
@@ -40,16 +40,16 @@ class Naming:
     def of_result(self) -> Written:
         return _written(self._sizes.get(RESULT, []))
 
-    def _find(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:
-        symbols = Symbols(model, feed)
-        lost = list(feed.sizes) if symbols.error is not None else symbols.fixed()
+    def _find(self, model: nn.Module, given: ForwardInputs, trace: ForwardTrace) -> None:
+        symbols = Symbols(model, given)
+        lost = list(given.sizes) if symbols.error is not None else symbols.fixed()
         doubtful = lost or symbols.equated()
-        forwards = ResizedForwards(model, feed, trace) if doubtful else None
+        forwards = ResizedForwards(model, given, trace) if doubtful else None
         if forwards is None or not forwards.possible:
             self._settle_for(symbols, lost)
             return
-        forwards.vary(list(feed.sizes) if lost else doubtful)
-        sizes = symbols.sizes({name: feed.sizes[name] for name in forwards.fixed})
+        forwards.vary(list(given.sizes) if lost else doubtful)
+        sizes = symbols.sizes({name: given.sizes[name] for name in forwards.fixed})
         self._sizes = _checked(forwards, sizes, list(symbols.formulas()))
         if forwards.fixed:
             names = ", ".join(forwards.fixed)
@@ -70,10 +70,10 @@ class Naming:
 class Symbols:
     """One forward in which torch tracks the names as symbols, as far as it can."""
 
-    def __init__(self, model: nn.Module, feed: Feed) -> None:
+    def __init__(self, model: nn.Module, given: ForwardInputs) -> None:
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-        self._feed = feed
+        self._given = given
         self._env = ShapeEnv()
         self._names: dict[Any, str] = {}
         self._raw: dict[Any, Sizes] = {}
@@ -81,10 +81,10 @@ class Symbols:
         plain = converter(fake)
 
         def convert(tensor: Tensor) -> Any:
-            names = feed.names.get(id(tensor))
+            names = given.names.get(id(tensor))
             return self._symbolic(fake, tensor, names) if names and any(names) else plain(tensor)
 
-        args, kwargs = map_tensors(feed.args, convert), map_tensors(feed.kwargs, convert)
+        args, kwargs = map_tensors(given.args, convert), map_tensors(given.kwargs, convert)
         trace = without_computing(model, args, kwargs, ops=False, mode=fake, on_call=self._note)
         self.error = trace.error
         self._raw[RESULT] = [tuple(t.shape) for t in tensors_in(trace.result)]
@@ -110,18 +110,18 @@ class Symbols:
     def fixed(self) -> list[str]:
         """Names that were specialised to their example numbers; a 1 always is."""
         left = {n for s, n in self._names.items() if self._env.simplify(s).free_symbols}
-        used = {name for names in self._feed.names.values() for name in names}
-        return [n for n in self._feed.sizes if n in used and n not in left]
+        used = {name for names in self._given.names.values() for name in names}
+        return [n for n in self._given.sizes if n in used and n not in left]
 
     def equated(self) -> list[str]:
         """Names for which torch assumed an equation that other sizes break.
 
         A layer's weight may require it, or torch just needed to know a number.
         """
-        return [name for name, size in self._feed.sizes.items() if self._breaks(name, size)]
+        return [name for name, size in self._given.sizes.items() if self._breaks(name, size)]
 
     def _breaks(self, name: str, size: int) -> bool:
-        others = [{**self._feed.sizes, name: n} for n in other_sizes(size, set())]
+        others = [{**self._given.sizes, name: n} for n in other_sizes(size, set())]
         return any(evaluate(e, sizes) == False for e in self._equations(name) for sizes in others)  # noqa: E712 - sympy's own
 
     def _equations(self, name: str) -> set[Any]:
@@ -152,7 +152,7 @@ class Symbols:
 
     def _speaks_names(self, formula: Any) -> bool:
         """And not a size that depends on values, which torch gives its own symbol."""
-        return {s.name for s in formula.free_symbols} <= set(self._feed.sizes)
+        return {s.name for s in formula.free_symbols} <= set(self._given.sizes)
 
 
 def _checked(forwards: ResizedForwards, symbolic: dict[Any, Sizes], known: list[Any]) -> dict[Any, Sizes]:

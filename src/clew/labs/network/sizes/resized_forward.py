@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.network.network_inputs import Feed
+from clew.labs.network.network_inputs import ForwardInputs
 from clew.labs.network.sizes.size_formulas import Sizes
 from clew.labs.network.tensor_info import described
 from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
@@ -29,9 +29,9 @@ RESULT = None
 class ResizedForwards:
     """What was tried: sizes, and their output shapes. The first is what the user asked for."""
 
-    def __init__(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:
+    def __init__(self, model: nn.Module, given: ForwardInputs, trace: ForwardTrace) -> None:
         self._model = model
-        self._feed = feed
+        self._given = given
         self._run = self._runner(trace)
         self.tried: list[Sizes] = []
         self.seen: list[Seen] = []
@@ -39,11 +39,11 @@ class ResizedForwards:
 
     @property
     def possible(self) -> bool:
-        return self._run is not None and len(self._feed.sizes) <= MOST_NAMES
+        return self._run is not None and len(self._given.sizes) <= MOST_NAMES
 
     def vary(self, names: list[str]) -> None:
         """Each name alone, then all of them together."""
-        base = self._feed.sizes
+        base = self._given.sizes
         if not self.tried:
             self._try(base)
         first: Sizes = {}
@@ -65,11 +65,11 @@ class ResizedForwards:
         return found if len(found) == len(self.seen) and len(ranks) == 1 else []
 
     def _taken(self) -> set[int]:
-        return {n for p in self._model.parameters() for n in p.shape} | set(self._feed.sizes.values())
+        return {n for p in self._model.parameters() for n in p.shape} | set(self._given.sizes.values())
 
     def _runner(self, trace: ForwardTrace) -> Callable[..., ForwardTrace] | None:
         """On fake tensors if that works; else with values if that is cheap."""
-        model, given = self._model, (self._feed.args, self._feed.kwargs)
+        model, given = self._model, (self._given.args, self._given.kwargs)
         if not trace.computed or without_computing(model, *given, ops=False).error is None:
             return without_computing
         flops = trace.calls[0].flops if trace.calls else 0
@@ -83,7 +83,7 @@ class ResizedForwards:
 
         assert self._run is not None
         try:
-            args, kwargs = resized(self._feed, sizes)
+            args, kwargs = resized(self._given, sizes)
             trace = self._run(self._model, args, kwargs, ops=False, on_call=note)
         except (RuntimeError, IndexError):  # an input that can't be resized
             return False
@@ -95,17 +95,17 @@ class ResizedForwards:
         return True
 
 
-def resized(feed: Feed, sizes: Sizes) -> tuple[Any, Any]:
+def resized(given: ForwardInputs, sizes: Sizes) -> tuple[Any, Any]:
     """The inputs at other sizes; they grow by repeating their contents, so that ids stay in range."""
 
     def resize(tensor: Tensor) -> Tensor:
-        for dim, name in enumerate(feed.names.get(id(tensor), ())):
-            if name and sizes[name] != feed.sizes[name]:
+        for dim, name in enumerate(given.names.get(id(tensor), ())):
+            if name and sizes[name] != given.sizes[name]:
                 places = torch.arange(sizes[name], device=tensor.device) % tensor.shape[dim]
                 tensor = tensor.detach().index_select(dim, places)
         return tensor
 
-    return map_tensors(feed.args, resize), map_tensors(feed.kwargs, resize)
+    return map_tensors(given.args, resize), map_tensors(given.kwargs, resize)
 
 
 def other_sizes(size: int, taken: set[int]) -> Iterator[int]:

@@ -363,6 +363,7 @@ def _described_arguments(args: Any) -> tuple[Any, ...]:
 
 
 def _described_argument(value: Any) -> Any:
+    """With a description in place of every tensor; lists become tuples, since the trace must not change."""
     if isinstance(value, Tensor):
         return described(value)
     if isinstance(value, (list, tuple)):

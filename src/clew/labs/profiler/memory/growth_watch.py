@@ -8,11 +8,11 @@ a list of losses with their graphs should be reported before it has filled the m
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.entry.guard import Guard
@@ -40,6 +40,9 @@ LATER = 4  # times the steps until the next round
 
 class GrowthWatch:
     """Called as each step begins, on the training thread."""
+
+    # Entered around all that takes time here: a trace marks it as Clew's own work.
+    own_work: ClassVar[Callable[[], AbstractContextManager[Any]]] = nullcontext
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
@@ -71,9 +74,11 @@ class GrowthWatch:
         now = perf_counter()
         if now >= self._due:
             self._due = now + EVERY
-            self._read(step)
+            with GrowthWatch.own_work():
+                self._read(step)
         if step >= self._survey_at:
-            self._survey(step)
+            with GrowthWatch.own_work():
+                self._survey(step)
 
     def _read(self, step: int) -> None:
         if self._processes is not None:

@@ -64,11 +64,11 @@ class MemoryWindow(TorchProfilerWindow):
         """The step has ended: return what was recorded."""
         whole = not self.closed
         self._close()
-        if not whole or self._profiler.profiler is None:
+        if not whole or self._torch_profiler.profiler is None:
             return None
         after = live_tensors(self._models, self._optimizers)
-        results = self._profiler.profiler.kineto_results
-        self._profiler = None
+        results = self._torch_profiler.profiler.kineto_results
+        self._torch_profiler = None
         tree = results.experimental_event_tree() if results is not None else []
         return split(read_trace(tree, self._before.device), self._before, after, self._scopes.table)
 

@@ -60,7 +60,7 @@ def compiles_already() -> bool:
     return bool(counters.get("frames", {}).get("ok", 0)) if counters else False
 
 
-class Compiled:
+class CompiledModels:
     """The models of a subject, compiled as `torch.compile(model)` does."""
 
     def __init__(self, models: Sequence[nn.Module]) -> None:

@@ -168,7 +168,7 @@ class _Experiments:
             if ops * compiled_step.SECONDS_OF_OP > self._left:
                 reason = self._no_time(ops * compiled_step.SECONDS_OF_OP)
                 return Attempt(COMPILE, breaks=tuple(breaks), reason=reason)
-            variant = compiled_step.Compiled(models).variant(self._own)
+            variant = compiled_step.CompiledModels(models).variant(self._own)
             once = self._warm_up(variant)
             found = self._timed(self._half(self._own), self._half(variant))
             difference, same, note = self._agreement(variant, once)

@@ -35,19 +35,19 @@ class ResultComparison:
         self._runner, self._batch = runner, runner.subject.batch()
         self.note = ""
         self._evaluating = False
-        self._base = self._results(variant)
+        self._reference = self._results(variant)
         if self._random(variant):  # what dropout hides in one variant, another may show
             self._evaluating, self.note = True, IN_EVALUATION
-            self._base = self._results(variant)
+            self._reference = self._results(variant)
             if self._random(variant):
                 self.note = NOT_COMPARED
-        self._rounding = differences(self._base, self._results(variant, jitter=True))
+        self._rounding = differences(self._reference, self._results(variant, jitter=True))
 
     def of(self, variant: StepVariant) -> tuple[dict[str, float], bool | None]:
         """How far another variant is off, and whether that is rounding."""
         if self.note == NOT_COMPARED:
             return {}, None
-        found = differences(self._base, self._results(variant))
+        found = differences(self._reference, self._results(variant))
         return found, only_rounding(found, self._rounding)
 
     def _results(self, variant: StepVariant, *, jitter: bool = False, seed: int = 0) -> StepResults:
@@ -61,7 +61,7 @@ class ResultComparison:
 
     def _random(self, variant: StepVariant) -> bool:
         other = self._results(variant, seed=1)
-        return any(value > ALWAYS_SAME for value in differences(self._base, other).values())
+        return any(value > ALWAYS_SAME for value in differences(self._reference, other).values())
 
 
 @dataclass(frozen=True)

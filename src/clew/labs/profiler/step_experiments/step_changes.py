@@ -104,14 +104,14 @@ def _channels_first(subject: Subject) -> bool:
 
 
 def _channels_last(models: list[nn.Module]) -> Callable[[StepVariant], StepVariant]:
-    def feed(batch: StepBatch) -> StepBatch:  # in every step, as the program would have to
+    def convert(batch: StepBatch) -> StepBatch:  # in every step, as the program would have to
         return batch.map((INPUT, BOTH, OTHER), _last)
 
     def change(optimizer: Optimizer) -> None:
         for state in optimizer.state.values():
             state.update({k: _last(v) for k, v in state.items() if isinstance(v, Tensor)})
 
-    return lambda own: replace(own, change=change, around=lambda: _relaid(models), feed=feed)
+    return lambda own: replace(own, change=change, around=lambda: _relaid(models), convert=convert)
 
 
 def _last(tensor: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ class StepVariant:
     change: Callable[[Optimizer], None] = unchanged  # applied to a clone of each optimizer
     around: Around = contextlib.nullcontext  # a stretch of steps
     within: Around = contextlib.nullcontext  # from the batch to the loss of one step
-    feed: Callable[[StepBatch], StepBatch] = as_given
+    convert: Callable[[StepBatch], StepBatch] = as_given
     set_to_none: bool = True  # what zero_grad does with gradients
 
 
@@ -64,17 +64,17 @@ class StepRunner:
     subject: Subject
     snapshot: StepSnapshot
     now: Callable[[], float]
-    _base: TrainingState = field(init=False)
-    _parameters: list[nn.Parameter] = field(init=False)
+    _start: TrainingState = field(init=False)
+    _trained: list[nn.Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._base = TrainingState.take(list(self.subject.models.values()), self.subject.optimizers)
-        self._parameters = self.subject.parameters()
+        self._start = TrainingState.take(list(self.subject.models.values()), self.subject.optimizers)
+        self._trained = self.subject.parameters()
 
     def start(self, variant: StepVariant, seed: int = 0) -> list[Optimizer]:
         """Reset to the state before the first step; returns clones of the optimizers."""
-        self._base.put()
-        for tensor, _ in self._base.tensors:
+        self._start.put()
+        for tensor, _ in self._start.tensors:
             tensor.grad = None
         clones = [cloned_optimizer(o) for o in self.snapshot.optimizers]
         for clone in clones:
@@ -89,10 +89,10 @@ class StepRunner:
             for optimizer in optimizers:
                 optimizer.zero_grad(set_to_none=variant.set_to_none)
             with variant.within():
-                loss = self.snapshot.loss(variant.feed(batch))
+                loss = self.snapshot.loss(variant.convert(batch))
             loss.backward()
             if self.subject.clip is not None:
-                nn.utils.clip_grad_norm_(self._parameters, self.subject.clip)
+                nn.utils.clip_grad_norm_(self._trained, self.subject.clip)
             return loss.detach()
 
         if len(optimizers) == 1 and type(optimizers[0]).__name__ == "LBFGS":

@@ -69,7 +69,7 @@ class EventSpan:
 
 
 @dataclass
-class Traced:
+class AttributedWindow:
     """A window, attributed."""
 
     steps: list[int]  # numbers of its whole steps
@@ -82,20 +82,20 @@ class Traced:
         return (self.bounds[place + 1] - self.bounds[place]) * NS
 
 
-def attribute(rows: list[TraceEvent], table: Mapping[str, Scope]) -> Traced | None:
+def attribute(rows: list[TraceEvent], table: Mapping[str, Scope]) -> AttributedWindow | None:
     """All events of the complete steps; None if there are none."""
     marks = [row for row in rows if row.kind == STEP_MARK]
     if len(marks) < 2:
         return None
     steps = [int(row.name.removeprefix(STEP)) for row in marks[:-1]]
-    traced = Traced(steps, [row.start for row in marks], [])
+    traced = AttributedWindow(steps, [row.start for row in marks], [])
     trains = any(row.kind == NODE for row in rows)
     _Pass(traced, table, marks[0].thread, trains).run(rows)
     return traced
 
 
 class _Pass:
-    def __init__(self, traced: Traced, table: Mapping[str, Scope], main: int, trains: bool) -> None:
+    def __init__(self, traced: AttributedWindow, table: Mapping[str, Scope], main: int, trains: bool) -> None:
         self._traced = traced
         self._table = table
         self._main = main

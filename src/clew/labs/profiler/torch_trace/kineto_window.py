@@ -96,19 +96,19 @@ class TorchProfilerWindow:
         self.closed = True
         self._program = program
         self._scopes = Scopes(models, find, lambda: self._end_early(self.too_long))
-        self._profiler: Any = None
+        self._torch_profiler: Any = None
 
     def _open(self, **options: Any) -> None:
         """Start the profiler; raises `Skipped` if the program uses its own."""
         if self._program.is_on or profiler_is_on():
             raise Skipped(self.refused)
-        self._profiler = torch.profiler.profile(activities=activities(), **options)
+        self._torch_profiler = torch.profiler.profile(activities=activities(), **options)
         self.closed = False
         self._program.ours = True
         try:
             self._scopes.install()
             with quiet_start():
-                self._profiler.start()
+                self._torch_profiler.start()
         except BaseException:
             self._scopes.remove()
             self.closed = True
@@ -125,7 +125,7 @@ class TorchProfilerWindow:
         self._scopes.remove()
         self._program.ours = True
         try:
-            self._profiler.stop()
+            self._torch_profiler.stop()
         finally:
             self._program.ours = False
 
@@ -165,9 +165,9 @@ class KinetoWindow(TorchProfilerWindow):
     def stop(self) -> TraceDetail | None:
         """End; what came after the last mark is left out. None if no step was complete."""
         self._close()
-        if self._profiler is None or len(self._marks) < 2:
+        if self._torch_profiler is None or len(self._marks) < 2:
             return None
-        return TraceDetail(self._profiler, self._scopes.table, self._marks[:-1])
+        return TraceDetail(self._torch_profiler, self._scopes.table, self._marks[:-1])
 
 
 def activities() -> list[Any]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -73,8 +75,7 @@ class Scopes:
         self._patches.wrap(torch.autograd, "_engine_run_backward", _within(BACKWARD))
         self._patches.wrap(GradientNorm, "__call__", _within(OWN))
         self._patches.wrap(LightRecorder, "write", _within(OWN))
-        self._patches.wrap(GrowthWatch, "_read", _within(OWN))
-        self._patches.wrap(GrowthWatch, "_survey", _within(OWN))
+        GrowthWatch.own_work = partial(named, OWN)
 
     def remove(self) -> None:
         """Restore torch. To be called before the profiler is stopped.
@@ -83,6 +84,7 @@ class Scopes:
         so as far as torch knows, ranges that are open now are never exited.
         """
         self._patches.remove()
+        GrowthWatch.own_work = nullcontext
         for entered in self._entered:
             entered.run_callbacks_on_exit = False
             _never_left.append(getattr(entered, "record", None))

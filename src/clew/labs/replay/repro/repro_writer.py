@@ -59,16 +59,16 @@ class ReproWriter:
         self._limit = limit
         self._done = False
 
-    def __call__(self, held: NonFiniteStep, found: ReplayAnswer) -> None:
+    def __call__(self, nonfinite: NonFiniteStep, found: ReplayAnswer) -> None:
         if self._done:
             return
         self._done = True
-        self._save(held, found).write(self._sink, held.step)
+        self._save(nonfinite, found).write(self._sink, nonfinite.step)
 
-    def _save(self, held: NonFiniteStep, found: ReplayAnswer) -> ReproFact:
-        folder = self._folder / f"step-{held.step}"
+    def _save(self, nonfinite: NonFiniteStep, found: ReplayAnswer) -> ReproFact:
+        folder = self._folder / f"step-{nonfinite.step}"
         try:
-            return write(folder, held, found, self._limit)
+            return write(folder, nonfinite, found, self._limit)
         except TooLargeError:
             shutil.rmtree(folder, ignore_errors=True)
             return ReproFact(reason=f"it would take more than {self._limit:,} bytes")
@@ -82,21 +82,21 @@ class NothingToRunError(Exception):
     """Neither the code of the loss nor a call of a model is known."""
 
 
-def write(folder: Path, held: NonFiniteStep, found: ReplayAnswer, limit: int = LIMIT) -> ReproFact:
+def write(folder: Path, nonfinite: NonFiniteStep, found: ReplayAnswer, limit: int = LIMIT) -> ReproFact:
     """Save a kept step; returns what could not be saved, and whether the copy shows the failure."""
-    made, refused = recipe_for(held)
-    description, content = _described(held, made, limit)
+    made, refused = recipe_for(nonfinite)
+    description, content = _described(nonfinite, made, limit)
     if content is None:  # the statements need something that JSON can't represent
         made, refused = None, f"{description.missing[0]} could not be saved"
-        description, content = _described(held, None, limit)
-    if content is None or (made is None and not held.calls):
+        description, content = _described(nonfinite, None, limit)
+    if content is None or (made is None and not nonfinite.calls):
         raise NothingToRunError(f"the code of the loss could not be saved: {refused}")
-    circumstances = _circumstances(held, found)
+    circumstances = _circumstances(nonfinite, found)
     recipe_json = None if made is None else _recipe_json(made)
     data = {"format": rebuilt_step.FORMAT, **circumstances, **content, "recipe": recipe_json}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(description.tensors, str(folder / "tensors.safetensors"))
-    data["shown"] = shows_failure(folder, data, description.tensors, held, refused or found.reason)
+    data["shown"] = shows_failure(folder, data, description.tensors, nonfinite, refused or found.reason)
     (folder / "repro.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
     (folder / "rebuild.py").write_text(repro_scripts.bundled(), encoding="utf-8")
     (folder / "repro.py").write_text(repro_scripts.script(data), encoding="utf-8")
@@ -106,7 +106,7 @@ def write(folder: Path, held: NonFiniteStep, found: ReplayAnswer, limit: int = L
 
 
 def _described(
-    held: NonFiniteStep, made: Recipe | None, limit: int
+    nonfinite: NonFiniteStep, made: Recipe | None, limit: int
 ) -> tuple[SavedDescription, dict[str, Any] | None]:
     """The objects of the step; nothing if the statements can't run with what could be saved."""
     description = SavedDescription(limit)
@@ -115,19 +115,21 @@ def _described(
         return description, None
     content = {
         "names": names,
-        "calls": _calls(held, description, with_recipe=made is not None),
-        "roots": _roots(held, description),
-        "rng": _rng(held.rng, description),
+        "calls": _calls(nonfinite, description, with_recipe=made is not None),
+        "roots": _roots(nonfinite, description),
+        "rng": _rng(nonfinite.rng, description),
         "globals": describe_globals(description, made.tree if made is not None else None),
         "missing": description.missing,
     }
     return description, content
 
 
-def _calls(held: NonFiniteStep, description: SavedDescription, with_recipe: bool) -> list[dict[str, Any]]:
+def _calls(
+    nonfinite: NonFiniteStep, description: SavedDescription, with_recipe: bool
+) -> list[dict[str, Any]]:
     """The models' arguments. If the statements are available, these may be incomplete."""
     calls = []
-    for call in held.calls:
+    for call in nonfinite.calls:
         before = len(description.missing)
         described = {
             "model": description.of(call.module, call.name),
@@ -171,8 +173,8 @@ def _recipe_json(made: Recipe) -> dict[str, Any]:
     return {"source": made.source, "file": made.file, "lines": lines}
 
 
-def _roots(held: NonFiniteStep, description: SavedDescription) -> dict[str, int]:
-    models = {**held.roots, **{call.name: call.module for call in held.calls}}
+def _roots(nonfinite: NonFiniteStep, description: SavedDescription) -> dict[str, int]:
+    models = {**nonfinite.roots, **{call.name: call.module for call in nonfinite.calls}}
     numbers = {name: description.number_of(unwrap(module)) for name, module in models.items()}
     return {name: number for name, number in numbers.items() if number is not None}
 
@@ -191,12 +193,12 @@ def _rng(rng: Rng, description: SavedDescription) -> dict[str, Any]:
     return data
 
 
-def _circumstances(held: NonFiniteStep, found: ReplayAnswer) -> dict[str, Any]:
-    cast = held.autocast
-    culprit = culprit_fact(held.where, found)
+def _circumstances(nonfinite: NonFiniteStep, found: ReplayAnswer) -> dict[str, Any]:
+    cast = nonfinite.autocast
+    culprit = culprit_fact(nonfinite.where, found)
     return {
-        "step": held.step,
-        "where": held.where,
+        "step": nonfinite.step,
+        "where": nonfinite.where,
         "culprit": culprit.to_json(),
         "summary": repro_scripts.summary(culprit),
         "autocast": {
@@ -211,18 +213,18 @@ def _circumstances(held: NonFiniteStep, found: ReplayAnswer) -> dict[str, Any]:
             "platform": platform.platform(),
         },
         "script": str(Path(sys.argv[0]).absolute()) if sys.argv and sys.argv[0] else None,
-        "paths": _paths(held),
+        "paths": _paths(nonfinite),
     }
 
 
-def _paths(held: NonFiniteStep) -> list[str]:
+def _paths(nonfinite: NonFiniteStep) -> list[str]:
     """Where the program's own modules were found."""
-    places = [os.path.dirname(held.backward_at[0] or ""), sys.path[0] if sys.path else "", os.getcwd()]
+    places = [os.path.dirname(nonfinite.backward_at[0] or ""), sys.path[0] if sys.path else "", os.getcwd()]
     return list(dict.fromkeys(os.path.abspath(p) for p in places if p))
 
 
 def shows_failure(
-    folder: Path, data: dict[str, Any], tensors: dict[str, Tensor], held: NonFiniteStep, before: str
+    folder: Path, data: dict[str, Any], tensors: dict[str, Tensor], nonfinite: NonFiniteStep, before: str
 ) -> dict[str, Any]:
     """`seen`: did the failure occur again? None: it could not be tried. `reason`: why not.
 
@@ -230,13 +232,13 @@ def shows_failure(
     register themselves somewhere. What they change in the program is restored. It costs one forward and
     backward of the step, and consumes `tensors`.
     """
-    why_not = _why_not(held)
+    why_not = _why_not(nonfinite)
     if why_not:
         return {"seen": None, "reason": why_not}
     shown: dict[str, Any] = {"seen": True, "reason": ""}  # so that the run writes nothing to the folder
     plain = {**json.loads(json.dumps(data)), "shown": shown}
     try:
-        with snapshot(_owners(held)) as journal, _Writes(journal, tensors.values()):
+        with snapshot(_owners(nonfinite)) as journal, _Writes(journal, tensors.values()):
             step = SavedStep(folder, data=plain, tensors=tensors, finder=live)
             bad = step.run(statements_of(plain["recipe"])).bad
     except Exception as error:  # noqa: BLE001 - the user's code may fail in any way
@@ -265,19 +267,19 @@ class _Writes(OpRecorder):
         self._own.update({memory_key(tensor) for tensor in op.outputs} - given)
 
 
-def _owners(held: NonFiniteStep) -> list[nn.Module]:
+def _owners(nonfinite: NonFiniteStep) -> list[nn.Module]:
     """The program's modules that its own code may reach."""
-    frame = held.frame
-    tops = [*held.roots.values(), *(call.module for call in held.calls)]
+    frame = nonfinite.frame
+    tops = [*nonfinite.roots.values(), *(call.module for call in nonfinite.calls)]
     if frame is not None:
         values = (*frame.f_locals.values(), *frame.f_globals.values())
         tops += [value for value in values if isinstance(value, nn.Module)]
     return list({id(module): module for top in tops for module in unwrap(top).modules()}.values())
 
 
-def _why_not(held: NonFiniteStep) -> str | None:
+def _why_not(nonfinite: NonFiniteStep) -> str | None:
     if distributed():
         return "it was one of several processes, and the others would wait"
-    if any(p.device.type != "cpu" for p, _ in held.parameters):
+    if any(p.device.type != "cpu" for p, _ in nonfinite.parameters):
         return "it ran on an accelerator"
     return None

@@ -115,12 +115,27 @@ def _plain(value: Any) -> Any:
 @contextmanager
 def in_mode(models: Iterable[nn.Module], *, training: bool) -> Iterator[None]:
     """Evaluation mode (no dropout, running statistics), or training mode; restored afterwards."""
+    with _modes_restored(models) as modules:
+        for module in modules:
+            module.training = training
+        yield
+
+
+@contextmanager
+def as_in_training(model: nn.Module) -> Iterator[None]:
+    """A model in evaluation mode as its own `train()` leaves it, which may keep layers in evaluation mode."""
+    with _modes_restored([model]) as modules:
+        if not any(module.training for module in modules):
+            model.train()
+        yield
+
+
+@contextmanager
+def _modes_restored(models: Iterable[nn.Module]) -> Iterator[list[nn.Module]]:
     modules = [m for top in models for m in top.modules()]
     modes = [m.training for m in modules]
-    for module in modules:
-        module.training = training
     try:
-        yield
+        yield modules
     finally:
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode

@@ -72,7 +72,7 @@ class Capture:
 
     def __post_init__(self) -> None:
         self._events = StepEvents()
-        self._modules: dict[str, nn.Module] = {}
+        self._models: dict[str, nn.Module] = {}
         self._initial: TrainingState | None = None
         self._optimizers: list[Optimizer] = []
         self._step: StepFunction | None = None  # that recomputes the loss
@@ -93,7 +93,7 @@ class Capture:
         """A model returned."""
         if self.finished:
             return
-        self._modules.setdefault(root.name, unwrap(module))
+        self._models.setdefault(root.name, unwrap(module))
         if len(self._events.forwards) >= MOST_FORWARDS:
             self._events.clear()  # an evaluation with gradients, not part of a step
         self._events.forwards.append((module, args, kwargs, output))
@@ -133,7 +133,7 @@ class Capture:
         watcher = self.watcher
         watcher.optimizers.find_existing()
         self._optimizers = [o for ref in watcher.optimizers.created if (o := ref()) is not None]
-        self._initial = TrainingState.take(list(self._modules.values()), self._optimizers)
+        self._initial = TrainingState.take(list(self._models.values()), self._optimizers)
         self.losses.append(self._value(loss))
         self._loader = self._loader_of_step()
         if distributed():
@@ -187,11 +187,11 @@ class Capture:
     def _run_again(self, step: StepFunction, taken: CopiedBatch, autocast: Autocast) -> str:
         """On the current state; must give the loss that the program has just computed."""
         flow = RoleFlow(tensors_in(taken.values))
-        subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
+        subject = Subject(self._models, optimizers=self._optimizers, autocast=autocast)
         try:
             with subject.snapshot():
                 Rng(*self.watcher.holding.rng).put()
-                with flow.watching(self._modules):
+                with flow.watching(self._models):
                     again = step.run(taken.values)
                 value = _number(again)
         except Exception as error:  # noqa: BLE001 - the user's code may fail in any way the second time
@@ -278,7 +278,7 @@ class Capture:
         stepped = [o for s in self.watcher.optimizers.states if (o := s.optimizer()) is not None]
         optimizers = [o for o in self._optimizers if not stepped or any(o is s for s in stepped)]
         found = Subject(
-            models=dict(self._modules),
+            models=dict(self._models),
             optimizers=optimizers,
             initial=self._initial,
             autocast=self._autocast,
@@ -326,7 +326,7 @@ class Capture:
         ]
         own = [tensors_in(taken.values) for taken in self._taken]
         size = getattr(self._loader, "batch_size", None)
-        dims = sample_dims(own, self._roles, self._modules.values(), size, constant)
+        dims = sample_dims(own, self._roles, self._models.values(), size, constant)
         if self._one_by_one(first.values, dims):
             dims = (None,) * len(dims)
         return [

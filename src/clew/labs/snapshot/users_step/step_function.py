@@ -23,6 +23,7 @@ from clew.labs.snapshot.users_step.loss_origin import ELSEWHERE, frame_of
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
 from clew.labs.snapshot.users_step.side_effects import CannotRerun
 from clew.labs.snapshot.users_step.step_slots import SlotReading
+from clew.measure.loss_arguments import loss_arguments
 from clew.measure.nested_tensors import tensors_in
 from clew.records.site import Line
 
@@ -128,7 +129,7 @@ class UnknownStep(StepFunction):
     def read(self, events: StepEvents) -> dict[str, Any] | None:
         given = [t for _, args, kwargs, _ in events.forwards for t in _data((args, kwargs))]
         wanted = [
-            t for _, _, args, kwargs, _ in events.losses for t in _data((args[1:2], kwargs.get("target")))
+            t for _, _, args, kwargs, _ in events.losses for t in _data(loss_arguments(args, kwargs).target)
         ]
         inputs, targets = {id(t): t for t in given}, {id(t): t for t in wanted}
         found = [(INPUT if key not in targets else BOTH, t) for key, t in inputs.items()]
@@ -219,17 +220,15 @@ def _recorded(loss: Tensor, events: StepEvents) -> StepFunction | CannotRerun:
         return CannotRerun(ELSEWHERE)
     module, args, kwargs, output = events.forwards[0]
     _, function, given, named, result = events.losses[0]
-    prediction = given[0] if given else named.get("input")
+    prediction, target, more, options = loss_arguments(given, named)
     outputs = tensors_in(output)
     position = next((n for n, t in enumerate(outputs) if t is prediction), None)
     factor = _factor(loss, result)
-    target = given[1] if len(given) > 1 else named.get("target")
-    if position is None or factor is None or not isinstance(target, Tensor) or len(given) > 2:
+    if position is None or factor is None or not isinstance(target, Tensor) or more:
         return CannotRerun(ELSEWHERE)
     if has_graph(args) or has_graph((kwargs or {}).values()) or has_graph((target,)):
         return CannotRerun("the model's input was itself computed with gradients")
-    options = {k: v for k, v in named.items() if k not in ("input", "target")}
-    return RecordedStep(module, function, position, options, len(args), tuple(kwargs or {}), factor)
+    return RecordedStep(module, function, position, dict(options), len(args), tuple(kwargs or {}), factor)
 
 
 def _factor(loss: Tensor, result: Any) -> float | None:

@@ -27,7 +27,7 @@ from clew.measure.rng import keep_rng
 from clew.records.errors import CannotExamine
 
 MOST_BATCHES = 16  # taken from a loader
-TARGET_NAMES = ("labels", "label", "targets", "target", "y")
+TARGET_NAMES = ("labels", "label", "targets", "target", "y")  # fewer than LABEL_NAMES: not to be guessed
 ASK_FOR_STEP = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=…)"
 Reading = Callable[[Any], tuple[Any, ...]]
 NO_LOSS = f"neither a loss function nor a step was given, and the model returns no loss; {ASK_FOR_STEP}"

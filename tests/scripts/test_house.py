@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -175,6 +182,76 @@ def test_a_folder_without_a_layer_or_without_tests_is_found(tmp_path, monkeypatc
     assert house.untested_folders(made) == []
 
 
+def test_a_folder_that_is_no_package_is_found(tmp_path, monkeypatch, house):
+    files = {"__init__.py": "", "room/__init__.py": "", "room/hidden/part.py": "", "room/drawn/page.js": ""}
+    made = package(tmp_path, monkeypatch, house, files)
+    assert house.folders_without_index(made) == ["src/clew/room/hidden has no __init__.py"]
+
+
+def test_a_folder_of_tests_without_code_at_its_place_is_found(tmp_path, monkeypatch, house):
+    made = package(tmp_path, monkeypatch, house, {"room/__init__.py": "", "room/inner/__init__.py": ""})
+    for place in ("room/inner", "room/moved", "promises", "ui", "gone"):
+        (tmp_path / "repository/tests" / place).mkdir(parents=True)
+        (tmp_path / "repository/tests" / place / "test_part.py").write_text("")
+    assert house.misplaced_tests(made) == [
+        "tests/gone has tests, but src/clew/gone has no code",
+        "tests/room/moved has tests, but src/clew/room/moved has no code",
+    ]
+
+
+def test_a_signal_or_a_fact_that_is_named_by_text_is_found(tmp_path, monkeypatch, house):
+    code = '''"""grad.norm"""
+a = run.series("grad.norm")
+b = run.facts("loss"), run.known("loss")  # the second may be any word
+c = ["experiment.no_signal", "experiment.no-signal", "loss_failed", "weight.norm", "weight.normal"]
+def f():
+    "loss_failed"
+'''
+    files = {"room/part.py": code, "records/signals.py": code, "__init__.py": "x = ['batch_sizes']"}
+    made = package(tmp_path, monkeypatch, house, files)
+    says = "src/clew/room/part.py:{} names {!r} by text: import it from records/{}"
+    assert sorted(house.names_as_text(made)) == [
+        says.format(2, "grad.norm", "signals.py"),
+        says.format(3, "loss", "facts/"),
+        says.format(4, "experiment.no-signal", "facts/"),
+        says.format(4, "loss_failed", "facts/"),
+        says.format(4, "weight.norm", "signals.py"),
+    ]
+
+
+VIOLATIONS = {
+    "measure/new_part.py": "",
+    "records/new_part.py": "",
+    "records/facts/loss_facts.py": "from clew.records.facts import nan_facts",
+    "hooks/seams/module_seam.py": "from clew.hooks.seams import loader_seam",
+    "checks/opt/frozen_parameters.py": "from clew.checks.opt import missing_zero_grad",
+    "api/visit.py": "from clew.api import data",
+    "cli/why.py": "from clew.cli import show",
+}
+
+
+def test_import_linter_finds_each_kind_of_import_that_the_contracts_forbid(tmp_path):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("static", "__pycache__"))
+    for name, line in VIOLATIONS.items():
+        path = tmp_path / "src" / "clew" / name
+        path.write_text((path.read_text() if path.exists() else "") + f"\n{line}\n")
+    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src"), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    broken = re.findall(r"^(.+) BROKEN", done.stdout, re.MULTILINE)
+    wanted = ["facts are", "kinds of facts", "statistics", "a check stands", "seams know", "public", "verbs"]
+    assert done.returncode == 1
+    assert all(any(name.startswith(words) for name in broken) for words in wanted), (broken, done.stderr)
+    assert len(broken) == len(wanted)
+
+
 def test_a_new_check_needs_no_decision_about_sizes(tmp_path, monkeypatch, house):
     files = {"checks/runner.py": "1\n2\n", "checks/loss/__init__.py": ""}
     made = package(tmp_path, monkeypatch, house, files)
@@ -182,6 +259,18 @@ def test_a_new_check_needs_no_decision_about_sizes(tmp_path, monkeypatch, house)
     assert before == {"checks": (1, 2)}
     (made / "checks/loss/loss_asleep.py").write_text("check\n")
     assert house.sizes(made) == before
+
+
+def test_ruff_and_mypy_see_the_scripts_whose_names_do_not_say_that_they_are_python():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    python = {
+        f"scripts/{path.name}"
+        for path in (ROOT / "scripts").iterdir()
+        if path.is_file() and not path.suffix and "python" in path.read_text(encoding="utf-8").split("\n")[0]
+    }
+    assert python == {"scripts/docs", "scripts/new-check"}
+    assert python == set(settings["ruff"]["extend-include"])
+    assert python <= set(settings["mypy"]["files"])
 
 
 def test_every_file_that_the_map_names_exists():

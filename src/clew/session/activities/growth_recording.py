@@ -1,4 +1,4 @@
-"""Memory leaks: whether the run's memory grows, and what keeps references to what grows.
+"""Memory growth: whether the run's memory grows, and what keeps references to what grows.
 
 It runs in every run, and in more detail in a profile.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clew.labs.profiler.memory.growth_watch import GrowthWatch
 
 
-class LeakWatch(Activity):
+class GrowthRecording(Activity):
     """Runs `growth_watch`, which does all the work."""
 
     name = "growth"

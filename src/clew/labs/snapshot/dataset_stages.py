@@ -6,6 +6,8 @@ Found by inspection, without reading a sample. Each stage can be replaced, so th
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +17,9 @@ from typing import Any
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset
 
+from clew.hooks.collect_loop.dataset_contents import is_users_method, names_used
 from clew.hooks.entry.user_line import USER, kind_of
+from clew.labs.snapshot.module_state import own_generators
 from clew.records.site import Line
 
 DEPTH = 6  # of datasets inside datasets
@@ -23,11 +27,13 @@ NESTED = 3  # of transforms inside transforms
 MOST_PARTS = 16  # of a ConcatDataset, or of a list of transforms
 MOST_OWNERS = 64  # objects whose attributes are restored
 PLAIN_MODULES = ("builtins", "numpy", "torch", "collections", "pandas.core.frame", "pandas.core.series")
-WORDS = ("transform", "aug", "preprocess", "normali", "tokeni")
-OF_TARGETS = ("target", "label")
+INNER = ("dataset", "datasets")  # attributes with datasets that need not be torch's
+RANDOM_WORDS = ("transform", "aug")  # in the names of transforms that may be random
+WORDS = (*RANDOM_WORDS, "preprocess", "normali", "tokeni")
+OF_TARGETS = ("target", "label", "mask")
 ENTRIES = ("__getitem__", "__getitems__", "__iter__")
 READ, METHOD, FUNCTION, CALL = "read", "method", "function", "call"
-TRANSFORM, TARGET_TRANSFORM, COLLATE = "transform", "target transform", "collate"
+TRANSFORM, TARGET_TRANSFORM, COLLATE, SWITCH = "transform", "target transform", "collate", "switch"
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,10 @@ def datasets_in(
         elif isinstance(value, list) and value and all(_is_dataset(part) for part in value[:MOST_PARTS]):
             for n, part in enumerate(value[:MOST_PARTS]):
                 yield from datasets_in(part, partial(value.__setitem__, n), depth - 1)
+        elif key in INNER:
+            for part in value[:MOST_PARTS] if isinstance(value, (list, tuple)) else (value,):
+                if _is_like_dataset(part):
+                    yield from datasets_in(part, None, depth - 1)
 
 
 def state_owners(things: Iterable[Any]) -> list[Any]:
@@ -78,6 +88,11 @@ def state_owners(things: Iterable[Any]) -> list[Any]:
     return [owner for owner in found.values() if isinstance(getattr(owner, "__dict__", None), dict)]
 
 
+def generators_in(dataset: Any) -> list[Any]:
+    """The random generators of a dataset, its transforms and nested datasets."""
+    return [generator for owner in state_owners([dataset]) for generator in own_generators(owner)]
+
+
 def _add_owners(found: dict[int, Any], thing: Any, depth: int) -> None:
     if thing is None or id(thing) in found or len(found) >= MOST_OWNERS or isinstance(thing, type):
         return
@@ -86,12 +101,28 @@ def _add_owners(found: dict[int, Any], thing: Any, depth: int) -> None:
     found[id(thing)] = thing
     for value in _attributes(thing).values() if depth else ():
         for part in value[:MOST_PARTS] if isinstance(value, (list, tuple)) else (value,):
-            if callable(part) or (hasattr(part, "__iter__") and type(part).__module__ not in PLAIN_MODULES):
+            if _may_have_state(part):
                 _add_owners(found, part, depth - 1)
+
+
+def _may_have_state(part: Any) -> bool:
+    if callable(part) or (hasattr(part, "__iter__") and type(part).__module__ not in PLAIN_MODULES):
+        return True
+    return isinstance(getattr(part, "__dict__", None), dict) and bool(own_generators(part))
 
 
 def _is_dataset(value: Any) -> bool:
     return isinstance(value, Dataset) and not isinstance(value, type)
+
+
+def _is_like_dataset(value: Any) -> bool:
+    """An object that can be read by index, of the user's or another library's class: it is not replaced."""
+    by_index = hasattr(type(value), "__getitem__")
+    return (
+        by_index
+        and isinstance(getattr(value, "__dict__", None), dict)
+        and not isinstance(value, (nn.Module, type))
+    )
 
 
 def read_name(dataset: Any) -> str:
@@ -115,8 +146,11 @@ def _called(thing: Any) -> str:
 
 
 def written_at(thing: Any) -> Line:
-    """File and line of the user's callable; nothing for others."""
-    thing = thing.func if isinstance(thing, partial) else thing
+    """File and line of the user's callable, also inside a partial or a wrapper; nothing for others."""
+    while isinstance(thing, partial):
+        thing = thing.func
+    with contextlib.suppress(ValueError):  # an object that claims to wrap itself
+        thing = inspect.unwrap(thing)
     kind = type(thing)
     for candidate in (thing, *(getattr(kind, name, None) for name in ("__call__", "forward"))):
         code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
@@ -126,32 +160,16 @@ def written_at(thing: Any) -> Line:
     return None, None
 
 
-def names_used(dataset: Any) -> set[str]:
-    """The names that reading a dataset uses: in its entry points, and in the methods they call."""
-    found: set[str] = set()
-    queue = list(ENTRIES)
-    while queue and len(found) < 1000:
-        code = getattr(getattr(type(dataset), queue.pop(), None), "__code__", None)
-        if isinstance(code, types.CodeType):
-            new = set(code.co_names) - found
-            found |= new
-            queue += [name for name in new if _is_own_method(dataset, name)]
-    return found
-
-
-def _is_own_method(dataset: Any, name: str) -> bool:
-    """A method of the user's class; torch's Dataset has none that would be a stage."""
-    if name.startswith("__"):
-        return False
-    function = getattr(type(dataset), name, None)
-    return isinstance(function, types.FunctionType) and kind_of(function.__code__.co_filename) == USER
+def _names_read(dataset: Any) -> set[str]:
+    """The names that reading a dataset uses."""
+    return names_used(dataset, ENTRIES)
 
 
 def _methods(dataset: Any) -> Iterator[DatasetStage]:
     if not isinstance(getattr(dataset, "__dict__", None), dict):
         return
     for name in _in_order(dataset):
-        if _is_own_method(dataset, name):
+        if is_users_method(dataset, name):
             bound = getattr(dataset, name)
             stage_name = f"{type(dataset).__name__}.{name}"
             yield DatasetStage(stage_name, METHOD, bound, partial(_shadow, dataset, name), *written_at(bound))
@@ -159,7 +177,7 @@ def _methods(dataset: Any) -> Iterator[DatasetStage]:
 
 def _in_order(dataset: Any) -> list[str]:
     """The same names in the order of the code: the order of a set changes from run to run."""
-    return sorted(names_used(dataset), key=lambda name: (_first_line(dataset, name), name))
+    return sorted(_names_read(dataset), key=lambda name: (_first_line(dataset, name), name))
 
 
 def _first_line(dataset: Any, name: str) -> int:
@@ -169,18 +187,31 @@ def _first_line(dataset: Any, name: str) -> int:
 
 def _transforms(dataset: Any) -> Iterator[DatasetStage]:
     """Attributes that are transforms by their name, or callables that reading uses."""
-    used = names_used(dataset)
+    used = _names_read(dataset)
     for key, value in _attributes(dataset).items():
         chained = _is_chain(value)
         if not (chained or _is_step(value)) or _is_dataset(value):
             continue
         if chained or any(word in key.lower() for word in WORDS):
-            kind = TARGET_TRANSFORM if any(word in key.lower() for word in OF_TARGETS) else TRANSFORM
+            kind = TARGET_TRANSFORM if _is_of_targets(key) else TRANSFORM
             yield from _chain(value, kind, partial(_set, dataset, key), NESTED, key)
         elif key in used:
             yield DatasetStage(
                 _named(value, key), CALL, value, partial(_set, dataset, key), *written_at(value)
             )
+
+
+def _is_of_targets(key: str) -> bool:
+    return any(word in key.lower() for word in OF_TARGETS)
+
+
+def switches_of(dataset: Any) -> Iterator[DatasetStage]:
+    """The attributes that switch random transforms of the inputs on, as stages whose value is True."""
+    for inner, _ in datasets_in(dataset):
+        for key, value in _attributes(inner).items():
+            named = any(word in key.lower() for word in RANDOM_WORDS) and not _is_of_targets(key)
+            if value is True and named:
+                yield DatasetStage(f"{type(inner).__name__}.{key}", SWITCH, value, partial(_set, inner, key))
 
 
 def _is_chain(value: Any) -> bool:
@@ -261,7 +292,7 @@ class Chain:
 
 def _functions(dataset: Any) -> Iterator[DatasetStage]:
     """Functions of the user's modules that reading calls by name."""
-    for entry in (*ENTRIES, *(n for n in names_used(dataset) if _is_own_method(dataset, n))):
+    for entry in (*ENTRIES, *(n for n in _names_read(dataset) if is_users_method(dataset, n))):
         method = getattr(type(dataset), entry, None)
         code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", None)
         if not isinstance(code, types.CodeType) or kind_of(code.co_filename) != USER or scope is None:
