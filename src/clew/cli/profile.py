@@ -29,7 +29,7 @@ from clew.cli.options import (
 from clew.session.run_options import ProfileOptions, RunOptions
 
 if TYPE_CHECKING:
-    from clew.records.run_metadata import RunMeta
+    from clew.store.read.run_metadata import RunMeta
     from clew.store.read.run_reader import RunReader
 
 OF_RUNS = ("show", "full", "exports", "compare")  # flags that ask for runs, not for a script

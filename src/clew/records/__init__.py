@@ -20,7 +20,6 @@ Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 - `plural`: counts in words: `1 step`, `1,234 steps`
 - `register_page`: all kinds of facts and events in order, and the tables of docs/signals.md that
   `scripts/docs` generates from the registers
-- `run_metadata`: metadata of a run, its `run.json`: who ran what, when and where
 - `sample_views`: samples and batches in a readable form: plain data for rendering. No torch here
 - `signal_types`: types of the signal register: signal, family of signals, group and chart
 - `signals`: the register of signals: every series that Clew records, its unit, site, meaning and place in

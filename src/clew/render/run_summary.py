@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.records.facts.run_facts import IdleFact, IncidentFact
-from clew.records.run_metadata import RunMeta
+from clew.store.read.run_metadata import RunMeta
 
 if TYPE_CHECKING:
     from clew.store.read.run_data import Fact, RunData

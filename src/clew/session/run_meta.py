@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.records.run_metadata import RunMeta
 from clew.records.version import __version__
 from clew.session.run_options import RunOptions
+from clew.store.read.run_metadata import RunMeta
 from clew.store.write.process_identity import start_time
 
 

@@ -11,7 +11,6 @@ import pytest
 from golden_files import Paper, assert_golden
 from sample_profiles import MB, convolutions, hostile, module, transformer
 
-from clew.records.run_metadata import RunMeta
 from clew.records.step_costs import ModuleCost, PartCost, Profile, Roof, StepMemory
 from clew.render.profile.profile_diff import (
     GONE,
@@ -26,6 +25,7 @@ from clew.render.profile.profile_diff import (
 )
 from clew.render.profile.profile_diff_terminal import render_comparison
 from clew.render.verdict_json import dumps
+from clew.store.read.run_metadata import RunMeta
 
 
 def drawn(comparison: ProfileDiff, *, width: int = 80, full: bool = False, encoding: str = "utf-8") -> str:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_runs import LOSS, block, declarations, new_run, only_series, open_writer, write_segment
 
-from clew.records.run_metadata import RunMeta
 from clew.store.read.run_data import RunData
 from clew.store.read.run_errors import EmptyRun, NewerFormat, NotARun, RunError
 from clew.store.read.run_folders import list_runs
+from clew.store.read.run_metadata import RunMeta
 from clew.store.read.run_reader import RunReader, open_run
 from clew.store.write.frames import HEADER, MAGIC, encode_json, frame
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.records.codec import plain
-from clew.records.run_metadata import RunMeta
 from clew.records.step_costs import ModuleCost, PartCost, Profile
 from clew.render.number_text import short
 from clew.render.profile.cost_tables import enclosing_module
+from clew.store.read.run_metadata import RunMeta
 
 SAME = 0.1  # relative difference up to which derived numbers are equal
 SAME_ROOF = 0.25  # a machine's measured peak varies more

@@ -8,6 +8,7 @@ Enter at `run_reader.py`. May import: records, store.write.
 - `run_errors`: errors of run folders. Each message is one line that says what to do
 - `run_folders`: run folders: create, list, find and remove them
 - `run_info`: summary of a run without reading its log: cheap enough for a list of hundreds of runs
+- `run_metadata`: metadata of a run, its `run.json`: who ran what, when and where
 - `run_reader`: run reader: reads a run folder, while it is written or later
 - `segment_tail`: reads the log segments of one rank: forwards as they grow, and backwards from the end
 """

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.records.run_metadata import RunMeta
 from clew.records.signals import LOSS
 from clew.store.read.run_errors import RunError
+from clew.store.read.run_metadata import RunMeta
 from clew.store.read.run_reader import RunReader, combined_state, end_state, newer_format, read_meta
 from clew.store.read.segment_tail import (
     END_BYTES,

@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
-from clew.records.run_metadata import RunMeta
 from clew.records.version import FORMAT_VERSION
 from clew.store.read.run_data import RunData
 from clew.store.read.run_errors import EmptyRun, NewerFormat, NotARun
+from clew.store.read.run_metadata import RunMeta
 from clew.store.read.segment_tail import RankTail, last_end, rank_folders, segment_files, step_in
 from clew.store.write.frames import number
 from clew.store.write.process_identity import is_alive

@@ -7,10 +7,10 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from clew.records.facts.run_facts import ConfigFact, GitFact
-from clew.records.run_metadata import RunMeta
 from clew.records.signal_types import HEADROOM
 from clew.records.site import Site
 from clew.store.index.series_index import site_key
+from clew.store.read.run_metadata import RunMeta
 from clew.web.answer_shapes import (
     SEVERITIES,
     EvidenceJson,

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clew.records.run_metadata import RunMeta
 from clew.store.read.run_errors import RunError
 from clew.store.read.run_info import RunInfo, peek
+from clew.store.read.run_metadata import RunMeta
 from clew.store.read.run_reader import check_is_run, is_run, read_meta
 from clew.store.read.segment_tail import rank_folders, segment_files
 from clew.web.runs.opened_run import OpenRun

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from clew.records.run_metadata import RunMeta
+from clew.store.read.run_metadata import RunMeta
 
 WRITTEN = {
     "name": None,
