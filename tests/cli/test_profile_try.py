@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from program_process import run_warm
 
-from clew.records.tried_changes import COMPILE, FOREACH, Attempt, BatchSizes
+from clew.records.tried_changes import COMPILE, FOREACH, BatchSizes, TriedChange
 from clew.store.read.run_reader import open_run
 
 SCRIPT = """
@@ -70,7 +70,7 @@ def test_a_script_is_tried_when_it_is_over_and_trains_as_without(script: Path, t
     assert out == run_warm([script]).out, "the same weights and the same random numbers"
     [path] = (tmp_path / "runs").iterdir()
     facts = open_run(path).ranks[0].facts
-    tried = {f.data["name"]: Attempt.from_json(f.data) for f in facts if f.kind == "attempt"}
+    tried = {f.data["name"]: TriedChange.from_json(f.data) for f in facts if f.kind == "attempt"}
     assert {FOREACH, COMPILE} <= set(tried)
     assert "C++ compiler" in tried[COMPILE].reason or "time limit reached" in tried[COMPILE].reason
     [sizes] = [BatchSizes.from_json(f.data) for f in facts if f.kind == "batch_sizes"]

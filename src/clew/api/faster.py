@@ -23,7 +23,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.model_calls import as_in_training
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
-from clew.records.tried_changes import Attempt, BatchSizes
+from clew.records.tried_changes import BatchSizes, TriedChange
 from clew.render.profile.tried_changes_terminal import render_attempts, render_batch_sizes
 from clew.render.screen import drawn_text
 from clew.session.active_session import active
@@ -94,15 +94,15 @@ def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> 
 class FasterReport:
     """The tested changes; printed, it is the table of `clew profile --try`."""
 
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[TriedChange, ...]
 
     @property
-    def best(self) -> Attempt | None:
+    def best(self) -> TriedChange | None:
         """The change that helps most, if one helps beyond the noise and computes the same results."""
         helping = [a for a in self.attempts if a.helps]
         return max(helping, key=lambda a: a.gain, default=None)
 
-    def __getitem__(self, name: str) -> Attempt:
+    def __getitem__(self, name: str) -> TriedChange:
         for attempt in self.attempts:
             if attempt.name == name:
                 return attempt

@@ -33,7 +33,7 @@ class Break:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class TriedChange:
     """One change, measured in turn with the original step; `reason` says why there is no measurement."""
 
     name: str  # one of NAMES
@@ -80,7 +80,7 @@ class Attempt:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Attempt:
+    def from_json(cls, data: Mapping[str, Any]) -> TriedChange:
         return read(cls, {"name": "", **data})
 
 

@@ -29,7 +29,7 @@ from clew.checks.perf.tensor_from_array_list import TensorFromArrayList
 from clew.checks.runner import judge
 from clew.records.finding import Severity
 from clew.records.step_costs import LineCost, ModuleCost, OpCost, PartCost, Profile, Roof, Sync
-from clew.records.tried_changes import Attempt, BatchSizes, Break, SizeRow
+from clew.records.tried_changes import BatchSizes, Break, SizeRow, TriedChange
 
 SPEED = [kind for kind in catalog.CHECKS if "profile" in fact_kinds(kind.needs)]
 SPEED += [MemoryGrowth]
@@ -231,11 +231,11 @@ def test_many_parameters_one_by_one_are_said_to_be_and_few_or_fused_ones_are_not
 
 
 def test_what_was_measured_of_an_optimizer_counts_more_than_an_estimate() -> None:
-    slower = Attempt("fused", before=0.1, after=0.1, gain=0.0, clear=False)
+    slower = TriedChange("fused", before=0.1, after=0.1, gain=0.0, clear=False)
     assert not findings(
         OptimizerPerParameter(), optimised(200, "for-loop").fact("attempt", **slower.to_json())
     )
-    faster = Attempt("fused", before=0.1, after=0.08, gain=0.2, clear=True)
+    faster = TriedChange("fused", before=0.1, after=0.08, gain=0.2, clear=True)
     run = optimised(200, "for-loop").fact("attempt", **faster.to_json())
     assert only(OptimizerPerParameter(), run).evidence[0].text.startswith("measured gain 1.25x")
 
@@ -322,7 +322,7 @@ def test_one_long_hold_up_in_clew_is_not_taken_off_every_step() -> None:
 
 
 def test_compiling_is_recommended_only_if_it_was_measured_to_help() -> None:
-    good = Attempt("torch.compile", before=0.1, after=0.05, gain=0.5, clear=True, once=10.0, rounds=5,
+    good = TriedChange("torch.compile", before=0.1, after=0.05, gain=0.5, clear=True, once=10.0, rounds=5,
                    same=True, difference={"loss": 1e-7}, breaks=(Break("print", "t.py", 4),))  # fmt: skip
     finding = only(EagerOverhead(), profiled().fact("attempt", **good.to_json()))
     assert (
@@ -338,7 +338,7 @@ def test_what_was_not_tried_is_not_judged_for_that_reason() -> None:
     for check in (EagerOverhead(), MemoryFormatUnfit()):
         (silent,) = judge(profiled().view(), checks=[check]).not_judged
         assert silent.reason == "not measured; run clew profile --try"
-    refused = Attempt("channels_last", reason="the model has no convolution")
+    refused = TriedChange("channels_last", reason="the model has no convolution")
     (silent,) = judge(
         profiled().fact("attempt", **refused.to_json()).view(), checks=[MemoryFormatUnfit()]
     ).not_judged
@@ -346,7 +346,7 @@ def test_what_was_not_tried_is_not_judged_for_that_reason() -> None:
 
 
 def test_images_stored_pixel_by_pixel_are_recommended_with_the_measured_gain() -> None:
-    faster = Attempt("channels_last", before=0.1, after=0.08, gain=0.2, clear=True, rounds=7)
+    faster = TriedChange("channels_last", before=0.1, after=0.08, gain=0.2, clear=True, rounds=7)
     finding = only(MemoryFormatUnfit(), profiled().fact("attempt", **faster.to_json()))
     assert finding.evidence[0].values == (1.25,)
     assert (finding.severity, finding.confidence) == (Severity.ADVICE, "certain")

@@ -15,10 +15,10 @@ from clew.records.tried_changes import (
     FUSED,
     NO_GRADIENTS,
     THREADS,
-    Attempt,
     BatchSizes,
     Break,
     SizeRow,
+    TriedChange,
 )
 from clew.render.profile.tried_changes_terminal import render_attempts, render_batch_sizes
 
@@ -27,26 +27,26 @@ BREAKS = (
     Break("Unsupported call of print", "model.py", 40, 'print("large")'),
 )
 ATTEMPTS = [
-    Attempt(
+    TriedChange(
         NO_GRADIENTS, "with torch.inference_mode():", 0.02, 0.014, gain=0.3, clear=True, what="evaluation"
     ),
-    Attempt(FOREACH, "AdamW(…, foreach=True)", 0.041, 0.0405, gain=0.012, noise=0.02),
-    Attempt(FUSED, "AdamW(…, fused=True)", 0.041, 0.031, gain=0.244, noise=0.02, clear=True, same=True),
-    Attempt(
+    TriedChange(FOREACH, "AdamW(…, foreach=True)", 0.041, 0.0405, gain=0.012, noise=0.02),
+    TriedChange(FUSED, "AdamW(…, fused=True)", 0.041, 0.031, gain=0.244, noise=0.02, clear=True, same=True),
+    TriedChange(
         CHANNELS_LAST, "model.to(memory_format=torch.channels_last), and its input", 0.041, 0.03, gain=0.26,
         clear=True, same=False, difference={"output": 0.4, "loss": 0.1},
     ),
-    Attempt(
+    TriedChange(
         BFLOAT16, 'with torch.autocast("cpu", dtype=torch.bfloat16):', 0.041, 0.2, gain=-3.9, clear=True,
         difference={"loss": 2e-5, "gradient": 0.004},
     ),
-    Attempt(THREADS, "torch.set_num_threads(2)", 0.041, 0.03, gain=0.2, noise=0.35),
-    Attempt(
+    TriedChange(THREADS, "torch.set_num_threads(2)", 0.041, 0.03, gain=0.2, noise=0.35),
+    TriedChange(
         COMPILE, "model = torch.compile(model)", 0.041, 0.022, gain=0.46, noise=0.03, clear=True, same=True,
         once=18.0, breaks=BREAKS, rounds=7,
     ),
 ]  # fmt: skip
-NOT_TRIED = Attempt(
+NOT_TRIED = TriedChange(
     COMPILE,
     "model = torch.compile(model)",
     reason="torch.compile needs a C++ compiler on a CPU, but none was found",
@@ -65,7 +65,7 @@ SIZES = BatchSizes(
 )
 
 
-def attempts(found: list[Attempt], width: int) -> str:
+def attempts(found: list[TriedChange], width: int) -> str:
     paper = io.StringIO()
     render_attempts(found, stream=paper, width=width)
     return paper.getvalue()
@@ -103,7 +103,9 @@ def test_a_gain_in_evaluation_is_not_called_one_of_the_step():
 
 
 def test_what_could_not_be_tried_says_why_and_what_to_do():
-    drawn = attempts([Attempt("", reason="the loss is not known", rest={"hint": "clew.try_faster(…)"})], 80)
+    drawn = attempts(
+        [TriedChange("", reason="the loss is not known", rest={"hint": "clew.try_faster(…)"})], 80
+    )
     assert "nothing could be tested: the loss is not known" in drawn
     assert "to do" in drawn
     nothing = sizes(BatchSizes(reason="the loss is not known", hint="clew.batch_sizes(…)"), 80)
@@ -111,9 +113,9 @@ def test_what_could_not_be_tried_says_why_and_what_to_do():
 
 
 def test_text_of_the_run_does_not_command_the_terminal():
-    hostile = Attempt(FOREACH, "\x1b[31mred", reason="\x1b]0;title\x07", rest={"hint": "\x1b[2J"})
+    hostile = TriedChange(FOREACH, "\x1b[31mred", reason="\x1b]0;title\x07", rest={"hint": "\x1b[2J"})
     assert "\x1b" not in attempts([hostile], 80)
-    broken = Attempt(COMPILE, "x", 1.0, 1.0, breaks=(Break("\x1b[31m", "\x1b[31m.py", 3, "\x1b[2J"),))
+    broken = TriedChange(COMPILE, "x", 1.0, 1.0, breaks=(Break("\x1b[31m", "\x1b[31m.py", 3, "\x1b[2J"),))
     assert "\x1b" not in attempts([broken], 80)
     assert "\x1b" not in sizes(BatchSizes((SizeRow(1, reason="\x1b[2J"),), why="\x1b[2J"), 80)
 
@@ -126,5 +128,5 @@ def test_without_a_knee_larger_sizes_are_asked_for():
 
 
 def test_changes_that_were_left_out_for_one_reason_are_told_together():
-    late = [Attempt(name, name.upper(), reason="time limit reached") for name in (FOREACH, FUSED)]
+    late = [TriedChange(name, name.upper(), reason="time limit reached") for name in (FOREACH, FUSED)]
     assert attempts(late, 80).split("\n")[1].strip() == "– FOREACH, FUSED: not tested: time limit reached"

@@ -123,7 +123,7 @@ class SmallWeights:
 
 
 @dataclass(frozen=True)
-class RedrawnTrial:
+class RedrawnWeightsExperiment:
     """What a short training from default initial weights must show."""
 
     draws: int = 3  # draws of new weights, all of which must do better
@@ -151,7 +151,7 @@ class PoorInitialisation(Check):
     alike: AlikeUnits = field(default_factory=AlikeUnits)
     large: LargeWeights = field(default_factory=LargeWeights)
     small: SmallWeights = field(default_factory=SmallWeights)
-    trial: RedrawnTrial = field(default_factory=RedrawnTrial)
+    trial: RedrawnWeightsExperiment = field(default_factory=RedrawnWeightsExperiment)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = list(self._tried(run))

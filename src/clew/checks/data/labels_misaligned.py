@@ -137,7 +137,7 @@ class LossAtChance:
 
 
 @dataclass(frozen=True)
-class PairsTrial:
+class PairsExperiment:
     """What the experiment must show: inputs that have other labels than in the dataset."""
 
     found: int = 20  # samples that must be found in the dataset again
@@ -210,7 +210,7 @@ class LabelsMisaligned(Check):
 
     again: RelabelledSamples = field(default_factory=RelabelledSamples)
     chance: LossAtChance = field(default_factory=LossAtChance)
-    pairs: PairsTrial = field(default_factory=PairsTrial)
+    pairs: PairsExperiment = field(default_factory=PairsExperiment)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = run.outcome(LabelsMisalignedFact)

@@ -79,7 +79,7 @@ class SteepStart:
 
 
 @dataclass(frozen=True)
-class RateTrial:
+class RateComparison:
     """The user's rate and the best other one, over the same seeds."""
 
     found: ComparedRates
@@ -102,62 +102,66 @@ class RateTrial:
         return [*curve(run, name, 0), *curve(run, name, 1), Evidence(f"loss {seeds}: {own}; {other}")]
 
 
-def rate_trial(found: ComparedRates | None, seeds: int) -> RateTrial | None:
+def rate_comparison(found: ComparedRates | None, seeds: int) -> RateComparison | None:
     """None if the experiment was not run, found no better rate, or was clear after one seed."""
     if found is None or len(found.rows) != 2:
         return None
     own, other = found.rows
     if len(own.gains) < seeds or len(own.gains) != len(other.gains):
         return None
-    return RateTrial(found, own, other)
+    return RateComparison(found, own, other)
 
 
 @dataclass(frozen=True)
-class LowerRateTrial:
-    """What a trial must show for a lower rate to be the better one."""
+class LowerRateExperiment:
+    """What the experiment must show for a lower rate to be the better one."""
 
     seeds: int = 3  # shuffles of the batches with which the experiment must give the same result
     behind: float = 0.1  # share of the fall at a lower rate; sound rates gain several times as much
     fell: float = 0.05  # share of the first loss by which it must fall at the lower rate to show anything
 
-    def read(self, run: RunView) -> RateTrial | None:
-        """The trial, whether or not it shows that."""
-        return rate_trial(run.outcome(LearningRateTooHighFact), self.seeds)
+    def read(self, run: RunView) -> RateComparison | None:
+        """The comparison, whether or not it shows that."""
+        return rate_comparison(run.outcome(LearningRateTooHighFact), self.seeds)
 
-    def shown(self, run: RunView) -> RateTrial | None:
-        """The trial, if it shows that a lower rate is better."""
-        trial = self.read(run)
-        if trial is None or trial.found.warms_up or not trial.other.rate < trial.own.rate:
+    def shown(self, run: RunView) -> RateComparison | None:
+        """The comparison, if it shows that a lower rate is better."""
+        compared = self.read(run)
+        if compared is None or compared.found.warms_up or not compared.other.rate < compared.own.rate:
             return None
-        least = min(trial.other.gains)
-        if least < self.fell * abs(trial.found.start) or max(trial.own.gains) > self.behind * least:
+        least = min(compared.other.gains)
+        if least < self.fell * abs(compared.found.start) or max(compared.own.gains) > self.behind * least:
             return None
-        return trial  # also where a loss that is not finite can't be compared
+        return compared  # also where a loss that is not finite can't be compared
 
 
 @dataclass(frozen=True)
-class HigherRateTrial:
-    """What a trial must show for a much higher rate to be the better one."""
+class HigherRateExperiment:
+    """What the experiment must show for a much higher rate to be the better one."""
 
     seeds: int = 3  # shuffles of the batches with which the experiment must give the same result
     share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
     factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
     moved: float = 0.1  # share of the first loss by which it must fall at the higher rate
 
-    def read(self, run: RunView) -> RateTrial | None:
-        """The trial, whether or not it shows that."""
-        return rate_trial(run.outcome(LearningRateTooLowFact), self.seeds)
+    def read(self, run: RunView) -> RateComparison | None:
+        """The comparison, whether or not it shows that."""
+        return rate_comparison(run.outcome(LearningRateTooLowFact), self.seeds)
 
-    def shown(self, run: RunView) -> RateTrial | None:
-        """The trial, if it shows that a higher rate is better."""
-        trial = self.read(run)
+    def shown(self, run: RunView) -> RateComparison | None:
+        """The comparison, if it shows that a higher rate is better."""
+        compared = self.read(run)
         # 0.99: a rate is a product, and not exactly the factor times another.
-        if trial is None or trial.other.rate < 0.99 * self.factor * trial.own.rate or trial.bottomless:
+        if (
+            compared is None
+            or compared.other.rate < 0.99 * self.factor * compared.own.rate
+            or compared.bottomless
+        ):
             return None
-        least = min(trial.other.gains)
-        if least < self.moved * abs(trial.found.start) or max(trial.own.gains) > self.share * least:
+        least = min(compared.other.gains)
+        if least < self.moved * abs(compared.found.start) or max(compared.own.gains) > self.share * least:
             return None
-        return trial
+        return compared
 
 
 def optimizer_made(run: RunView) -> list[Evidence]:

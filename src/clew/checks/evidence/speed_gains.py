@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.run_view import RunView
-from clew.records.facts.document_facts import AttemptFact
+from clew.records.facts.document_facts import TriedChangeFact
 from clew.records.facts.profile_facts import BuiltTensorsFact, LoadingFact
 from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Severity
 from clew.records.site import Site
 from clew.records.step_costs import FEWEST_TIMED, PartCost, Profile
-from clew.records.tried_changes import Attempt
+from clew.records.tried_changes import TriedChange
 
 # Share of a step that can be saved: something always remains. No threshold: it only limits the gain that
 # is shown, to a factor of 20, so that rounding or a wrong time can't make it infinite or negative.
@@ -33,7 +33,7 @@ class WorthwhileGain:
             return None
         return Severity.WARNING if gain > self.warning else Severity.ADVICE
 
-    def attempts(self, run: RunView, name: str) -> Iterator[tuple[Attempt, float, Severity]]:
+    def attempts(self, run: RunView, name: str) -> Iterator[tuple[TriedChange, float, Severity]]:
         """The attempts with a change that helped by enough, with their gains."""
         for attempt in attempts(run, name):
             gain = gain_of(attempt.gain)
@@ -144,13 +144,13 @@ def _made(loader: LoaderFact) -> Site:
     return made if loader.made_file else loader.site
 
 
-def attempts(run: RunView, *names: str) -> list[Attempt]:
+def attempts(run: RunView, *names: str) -> list[TriedChange]:
     """What `clew profile --try` measured of these changes, the greatest gain first."""
-    found = [fact.content for fact in run.known(AttemptFact) if fact.content is not None]
+    found = [fact.content for fact in run.known(TriedChangeFact) if fact.content is not None]
     return sorted((one for one in found if one.name in names), key=lambda a: -a.gain)
 
 
-def helped(attempt: Attempt) -> bool:
+def helped(attempt: TriedChange) -> bool:
     """Whether a change saves time beyond noise, and gives the same numbers up to rounding."""
     return attempt.tried and attempt.clear and attempt.gain > 0 and attempt.same is not False
 
@@ -161,7 +161,7 @@ def why_not_tried(run: RunView, name: str) -> str | None:
     return (tried[0].reason or None) if tried else "not measured; run clew profile --try"
 
 
-def tried(attempt: Attempt) -> Evidence:
+def tried(attempt: TriedChange) -> Evidence:
     """The gain that an attempt has measured."""
     return expected(
         gain_of(attempt.gain),

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, or_nan
 from clew.checks.run_view import RunView
-from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact, OverfitAttempt
+from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact, OverfitTraining
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.plural import counted
 
@@ -75,7 +75,7 @@ class CannotOverfitBatch(Check):
             ],
         )
 
-    def _learned(self, found: CannotOverfitBatchFact, attempt: OverfitAttempt) -> bool:
+    def _learned(self, found: CannotOverfitBatchFact, attempt: OverfitTraining) -> bool:
         left, right = or_nan(attempt.remaining), or_nan(attempt.accuracy)
         if left <= self.remaining or right >= self.accuracy:
             return True
@@ -85,11 +85,11 @@ class CannotOverfitBatch(Check):
         return fall > max(self.gain * abs(found.start), self.noise * found.spread)
 
 
-def _end(attempt: OverfitAttempt) -> float:
+def _end(attempt: OverfitTraining) -> float:
     return attempt.end if math.isfinite(attempt.end) else math.inf
 
 
-def _course(start: float, best: OverfitAttempt) -> str:
+def _course(start: float, best: OverfitTraining) -> str:
     text = f"the loss goes from {start:.3g} to {_end(best):.3g} at best"
     floor, constant = or_nan(best.floor), or_nan(best.constant)
     if math.isnan(floor):
@@ -98,11 +98,11 @@ def _course(start: float, best: OverfitAttempt) -> str:
     return f"{text}; {floor:.3g} is possible{guess}"
 
 
-def _quiet(attempt: OverfitAttempt) -> str:
+def _quiet(attempt: OverfitTraining) -> str:
     return ", without dropout, decay and noise" if attempt.calm else ", as it is"
 
 
-def _result(attempt: OverfitAttempt) -> str:
+def _result(attempt: OverfitTraining) -> str:
     text = f"loss {_end(attempt):.3g} after {attempt.steps} steps"
     right = or_nan(attempt.accuracy)
     return text if math.isnan(right) else f"{text}, {right:.0%} right"

@@ -39,7 +39,7 @@ from clew.records.site import Site
 
 
 @dataclass(frozen=True)
-class OtherSamplesTrial:
+class OtherSamplesExperiment:
     """What other samples, or another order of the same ones, must change in the output for a sample."""
 
     effect: float = 1e-3  # of the output; rounding in another order is ten times smaller
@@ -58,7 +58,7 @@ class DimensionMixup(Check):
 
     groups = ("network-faults",)
 
-    others: OtherSamplesTrial = field(default_factory=OtherSamplesTrial)
+    others: OtherSamplesExperiment = field(default_factory=OtherSamplesExperiment)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = run.outcome(DimensionMixupFact)

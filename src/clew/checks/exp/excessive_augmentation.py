@@ -33,7 +33,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.data_experiment_facts import AugmentationTrial, ExcessiveAugmentationFact
+from clew.records.facts.data_experiment_facts import AugmentationComparison, ExcessiveAugmentationFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -75,8 +75,8 @@ class ExcessiveAugmentation(Check):
             ],
         )
 
-    def _judged(self, trials: Sequence[AugmentationTrial]) -> bool:
-        """Whether every trial made progress to compare with."""
+    def _judged(self, trials: Sequence[AugmentationComparison]) -> bool:
+        """Whether every training made progress to compare with."""
         gains = [(t.start - t.held_off, abs(t.start)) for t in trials]
         return bool(trials) and all(gain > 0 and gain >= self.learned * start for gain, start in gains)
 
@@ -87,7 +87,7 @@ class ExcessiveAugmentation(Check):
         return None
 
 
-def _share(trial: AugmentationTrial) -> float:
+def _share(trial: AugmentationComparison) -> float:
     return (trial.start - trial.held_on) / (trial.start - trial.held_off)
 
 

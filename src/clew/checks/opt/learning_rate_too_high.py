@@ -40,8 +40,8 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import why_not
 from clew.checks.evidence.learning_rate_evidence import (
     LargeUpdates,
-    LowerRateTrial,
-    RateTrial,
+    LowerRateExperiment,
+    RateComparison,
     SteepStart,
     optimizer_made,
     typical,
@@ -87,12 +87,12 @@ class LearningRateTooHigh(Check):
     burst: LossBurst = field(default_factory=LossBurst)
     leap: RateLeap = field(default_factory=RateLeap)
     steep: SteepStart = field(default_factory=SteepStart)
-    trial: LowerRateTrial = field(default_factory=LowerRateTrial)
+    trial: LowerRateExperiment = field(default_factory=LowerRateExperiment)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        trial = self.trial.shown(run)
-        if trial is not None:
-            yield self._tried(run, trial)
+        compared = self.trial.shown(run)
+        if compared is not None:
+            yield self._tried(run, compared)
             return
         losses = train_losses(run)
         leap = self.leap.find(run, losses[0], self.window, self.patience) if len(losses) == 1 else None
@@ -124,17 +124,17 @@ class LearningRateTooHigh(Check):
         """Only small steps rule it out; large ones with a falling loss prove nothing."""
         return self.updates.never(weight_updates(run))
 
-    def _tried(self, run: RunView, trial: RateTrial) -> Finding:
-        own, other, start = trial.own, trial.other, trial.found.start
+    def _tried(self, run: RunView, compared: RateComparison) -> Finding:
+        own, other, start = compared.own, compared.other, compared.found.start
         ended, lower = (start - median(row.gains) for row in (own, other))
         return self.finding(
             Severity.WARNING,
-            message=f"learning rate {own.rate:.3g} is too high: on a snapshot, {trial.found.steps} steps "
+            message=f"learning rate {own.rate:.3g} is too high: on a snapshot, {compared.found.steps} steps "
             f"take the loss from {start:.3g} to {ended:.3g}, but to {lower:.3g} at {other.rate:.2g}",
             fix=f"lr={other.rate:.1g}  # instead of {own.rate:.3g}",
-            site=where(run, trial.found.line),
+            site=where(run, compared.found.line),
             step=0,
-            evidence=trial.evidence(run, self.name),
+            evidence=compared.evidence(run, self.name),
         )
 
     def _leapt(self, run: RunView, leap: Leap, loss: Series) -> Finding:
@@ -184,8 +184,8 @@ class LearningRateTooHigh(Check):
         return f"the loss went from {start:.3g}{via} to {end:.3g} in {loss.span} steps"
 
     def unjudged(self, run: RunView) -> str | None:
-        trial = self.trial.read(run)
-        if trial is not None and trial.found.warms_up:
+        compared = self.trial.read(run)
+        if compared is not None and compared.found.warms_up:
             return "a schedule warms up to this learning rate, but the experiment used it from the first step"
         if run.has(LearningRateTooHighFact):
             return why_not(run, self.name)

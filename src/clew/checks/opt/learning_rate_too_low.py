@@ -35,7 +35,12 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import why_not
 from clew.checks.evidence.gradient_depth import is_weight
-from clew.checks.evidence.learning_rate_evidence import HigherRateTrial, RateTrial, optimizer_made, where
+from clew.checks.evidence.learning_rate_evidence import (
+    HigherRateExperiment,
+    RateComparison,
+    optimizer_made,
+    where,
+)
 from clew.checks.evidence.loss_trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -76,26 +81,26 @@ class LearningRateTooLow(Check):
     samples: int = 10  # sampled steps of the weights
     gradient: float = 1e-3  # over the weight; below it, the gradient is too small rather than the rate
     healthy: float = 1e-3  # the change to aim at
-    trial: HigherRateTrial = field(default_factory=HigherRateTrial)
+    trial: HigherRateExperiment = field(default_factory=HigherRateExperiment)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        trial = None if pretrained(run) else self.trial.shown(run)
-        if trial is not None:
-            yield self._tried(run, trial)
+        compared = None if pretrained(run) else self.trial.shown(run)
+        if compared is not None:
+            yield self._tried(run, compared)
         else:
             yield from self._watched(run)
 
-    def _tried(self, run: RunView, trial: RateTrial) -> Finding:
-        own, other, start = trial.own, trial.other, trial.found.start
+    def _tried(self, run: RunView, compared: RateComparison) -> Finding:
+        own, other, start = compared.own, compared.other, compared.found.start
         ended, higher = (start - median(row.gains) for row in (own, other))
         return self.finding(
             Severity.WARNING,
-            message=f"learning rate {own.rate:.3g} is too low: on a snapshot, {trial.found.steps} steps take "
-            f"the loss from {start:.4g} to {ended:.4g}, but to {higher:.3g} at {other.rate:.2g}",
+            message=f"learning rate {own.rate:.3g} is too low: on a snapshot, {compared.found.steps} steps "
+            f"take the loss from {start:.4g} to {ended:.4g}, but to {higher:.3g} at {other.rate:.2g}",
             fix=f"lr={other.rate / 10:.1g}  # instead of {own.rate:.3g}; a tenth of the fastest rate is safe",
-            site=where(run, trial.found.line),
+            site=where(run, compared.found.line),
             step=0,
-            evidence=trial.evidence(run, self.name),
+            evidence=compared.evidence(run, self.name),
         )
 
     def _watched(self, run: RunView) -> Iterator[Finding]:
@@ -141,8 +146,8 @@ class LearningRateTooLow(Check):
         return False
 
     def unjudged(self, run: RunView) -> str | None:
-        trial = self.trial.read(run)
-        if trial is not None and trial.bottomless:
+        compared = self.trial.read(run)
+        if compared is not None and compared.bottomless:
             return "the loss falls below zero, so its lowest value is unknown"
         if run.outcome(LearningRateTooLowFact) is not None and pretrained(run):
             return "the weights were loaded: a low rate may be intended"

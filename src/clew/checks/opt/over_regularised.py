@@ -127,8 +127,8 @@ class DropoutCost:
 
 
 @dataclass(frozen=True)
-class RegularisationTrial:
-    """What a trial without regularisation must show."""
+class RegularisationExperiment:
+    """What training without regularisation must show."""
 
     seeds: int = 3  # seeds for which the experiment must give the same result
     behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
@@ -154,7 +154,7 @@ class OverRegularised(Check):
     patience: int = 50  # losses before the check runs
     decay: DecayPull = field(default_factory=DecayPull)
     dropout: DropoutCost = field(default_factory=DropoutCost)
-    trial: RegularisationTrial = field(default_factory=RegularisationTrial)
+    trial: RegularisationExperiment = field(default_factory=RegularisationExperiment)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = list(self._tried(run))

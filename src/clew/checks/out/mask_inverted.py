@@ -100,7 +100,7 @@ class EmptyMask:
 
 
 @dataclass(frozen=True)
-class PaddingTrial:
+class PaddingExperiment:
     """What noise on the embeddings must show: the output depends on the padding, not on the tokens."""
 
     effect: float = 1e-3  # relative change of the output that noise on the padding must make in an experiment
@@ -141,7 +141,7 @@ class MaskInverted(Check):
     samples: int = 3  # sampled forwards with padding that are needed, all of which must show it
     opposite: OppositeMask = field(default_factory=OppositeMask)
     empty: EmptyMask = field(default_factory=EmptyMask)
-    trial: PaddingTrial = field(default_factory=PaddingTrial)
+    trial: PaddingExperiment = field(default_factory=PaddingExperiment)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         recorded = list(self._recorded(run))

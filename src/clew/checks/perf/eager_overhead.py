@@ -33,7 +33,7 @@ from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.plural import counted
 from clew.records.site import Site
-from clew.records.tried_changes import COMPILE, Attempt
+from clew.records.tried_changes import COMPILE, TriedChange
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class EagerOverhead(Check):
                 evidence=[tried(attempt), *_agreement(attempt), *self._breaks(attempt)],
             )
 
-    def _breaks(self, attempt: Attempt) -> Iterator[Evidence]:
+    def _breaks(self, attempt: TriedChange) -> Iterator[Evidence]:
         """Where the compiler went back to Python."""
         for one in attempt.breaks[: self.most_breaks]:
             yield Evidence(f"the graph breaks: {one.reason}", site=Site(file=one.file, line=one.line))
@@ -68,14 +68,14 @@ class EagerOverhead(Check):
         return why_not_tried(run, COMPILE)
 
 
-def _after(attempt: Attempt) -> str:
+def _after(attempt: TriedChange) -> str:
     steps = attempt.pays_after
     if steps is None:
         return ""
     return f"; compiling takes {duration(attempt.once)}, which pays off after {steps:,.0f} steps"
 
 
-def _agreement(attempt: Attempt) -> Iterator[Evidence]:
+def _agreement(attempt: TriedChange) -> Iterator[Evidence]:
     if attempt.difference:
         text = ", ".join(f"{name} {value:.2g}" for name, value in attempt.difference.items())
         yield Evidence(f"relative differences from the eager step: {text}")

@@ -43,7 +43,7 @@ from clew.records.facts.step_facts import OptimizerFact
 from clew.records.finding import Evidence, Finding
 from clew.records.plural import counted
 from clew.records.site import Site
-from clew.records.tried_changes import FOREACH, FUSED, Attempt
+from clew.records.tried_changes import FOREACH, FUSED, TriedChange
 
 # How many times a parameter's bytes are read or written in a fused update: a property of the algorithm.
 _MOVED = {"SGD": 5, "Adam": 7, "AdamW": 7, "Adagrad": 5}
@@ -114,7 +114,7 @@ class OptimizerPerParameter(Check):
         return costs.gain(costs["optimizer"] - needed)
 
 
-def _measured(tried: list[Attempt]) -> float:
+def _measured(tried: list[TriedChange]) -> float:
     best = next((attempt for attempt in tried if helped(attempt)), None)
     return gain_of(best.gain) if best is not None else 1.0
 

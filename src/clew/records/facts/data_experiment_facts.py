@@ -178,7 +178,7 @@ class LabelNoiseFact(ExperimentFact):
 
 
 @dataclass(frozen=True)
-class AugmentationTrial:
+class AugmentationComparison:
     """Losses of a training without augmentation (`off`) and of one with it (`on`), both of `steps` steps."""
 
     start: float = math.nan  # on held-out samples; `held_off` and `held_on` are the same after training
@@ -202,5 +202,5 @@ class ExcessiveAugmentationFact(ExperimentFact):
     transforms: tuple[str, ...] = ()
     distance: float = 0.0
     samples: int = 0
-    trials: tuple[AugmentationTrial, ...] = ()
+    trials: tuple[AugmentationComparison, ...] = ()
     line: SourceLine = NO_LINE

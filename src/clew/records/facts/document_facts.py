@@ -9,7 +9,7 @@ from clew.records.dataset_survey import Between, DatasetSurvey
 from clew.records.facts.fact import DocumentFact, RecordedFact, facts_of
 from clew.records.sample_views import Failure, LoaderView
 from clew.records.step_costs import Profile
-from clew.records.tried_changes import Attempt, BatchSizes
+from clew.records.tried_changes import BatchSizes, TriedChange
 
 
 class ProfileFact(DocumentFact[Profile]):
@@ -91,7 +91,7 @@ class BetweenFact(DocumentFact[Between]):
     parse = Between.from_json
 
 
-class AttemptFact(DocumentFact[Attempt]):
+class TriedChangeFact(DocumentFact[TriedChange]):
     """By `clew profile --try`, one for each change tried on a snapshot: `name` (`torch.compile`,
     `channels_last`, `foreach`, `fused`, `bfloat16`, `threads`, `set_to_none`, `inference_mode`; empty:
     nothing could be tried), `setting` (as code), `before`, `after` (seconds per step, medians over
@@ -104,7 +104,7 @@ class AttemptFact(DocumentFact[Attempt]):
     """
 
     fact_kind = "attempt"
-    parse = Attempt.from_json
+    parse = TriedChange.from_json
 
 
 class BatchSizesFact(DocumentFact[BatchSizes]):
@@ -118,10 +118,10 @@ class BatchSizesFact(DocumentFact[BatchSizes]):
     parse = BatchSizes.from_json
 
 
-def tried_changes(facts: Iterable[RecordedFact]) -> tuple[list[Attempt], BatchSizes | None]:
+def tried_changes(facts: Iterable[RecordedFact]) -> tuple[list[TriedChange], BatchSizes | None]:
     """The changes and batch sizes that were tried on a snapshot, according to the facts of a run."""
     known = list(facts)
-    attempts = [fact.content for fact in facts_of(AttemptFact, known) if fact.content is not None]
+    attempts = [fact.content for fact in facts_of(TriedChangeFact, known) if fact.content is not None]
     sizes = [fact.content for fact in facts_of(BatchSizesFact, known) if fact.content is not None]
     return attempts, sizes[-1] if sizes else None
 

@@ -10,7 +10,7 @@ from clew.records.facts.experiment_facts import NO_LINE, ExperimentFact, SourceL
 
 
 @dataclass(frozen=True)
-class OverfitAttempt:
+class OverfitTraining:
     """One of the trainings on the same samples."""
 
     how: str = ""
@@ -39,7 +39,7 @@ class CannotOverfitBatchFact(ExperimentFact):
     start: float = math.inf
     spread: float = 0.0
     line: SourceLine = NO_LINE
-    attempts: tuple[OverfitAttempt, ...] = ()
+    attempts: tuple[OverfitTraining, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class ProofFact(TypedFact):
 
 
 @dataclass(frozen=True)
-class TrialsFact(TypedFact):
+class ProofTimeFact(TypedFact):
     """How long trying the fixes took: `seconds`."""
 
     fact_kind = "trials"

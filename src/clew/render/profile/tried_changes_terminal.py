@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
-from clew.records.tried_changes import Attempt, BatchSizes, Break, SizeRow
+from clew.records.tried_changes import BatchSizes, Break, SizeRow, TriedChange
 from clew.render.number_text import duration, number, size
 from clew.render.safe_text import cut, neutral, short_path
 from clew.render.screen import Screen
@@ -17,7 +17,7 @@ BUSY = 0.1  # noise, as a share of the step, from which it is reported
 
 
 def render_tried(
-    attempts: Sequence[Attempt], sizes: BatchSizes | None, *, stream: IO[str] | None = None
+    attempts: Sequence[TriedChange], sizes: BatchSizes | None, *, stream: IO[str] | None = None
 ) -> None:
     """Everything that a run has tried, as shown at its end."""
     if sizes is not None:
@@ -30,7 +30,7 @@ def render_tried(
 
 
 def render_attempts(
-    attempts: Sequence[Attempt], *, stream: IO[str] | None = None, width: int | None = None
+    attempts: Sequence[TriedChange], *, stream: IO[str] | None = None, width: int | None = None
 ) -> None:
     """A line for each change, the best first; then the remarks on it."""
     screen = Screen(stream, width)
@@ -40,7 +40,7 @@ def render_attempts(
         screen.block(screen.join(screen.text("tested on a snapshot  ", "bold"), _summary(tried)))
     for attempt in tried:
         _draw_attempt(screen, attempt)
-    reasons: dict[str, list[Attempt]] = {}
+    reasons: dict[str, list[TriedChange]] = {}
     for attempt in attempts:
         if not attempt.tried:
             reasons.setdefault(attempt.reason, []).append(attempt)
@@ -48,7 +48,7 @@ def render_attempts(
         _draw_reason(screen, reason, alike)
 
 
-def _draw_attempt(screen: Screen, attempt: Attempt) -> None:
+def _draw_attempt(screen: Screen, attempt: TriedChange) -> None:
     helps = attempt.helps
     mark = screen.glyphs.good if helps else screen.glyphs.dash.ljust(len(screen.glyphs.good))
     times = f"{_seconds(attempt.before)} {screen.glyphs.arrow} {_seconds(attempt.after)}"
@@ -69,14 +69,14 @@ def _draw_attempt(screen: Screen, attempt: Attempt) -> None:
         screen.block(f"and {rest} more", indent=INDENT + len(mark) + 1)
 
 
-def _summary(tried: Sequence[Attempt]) -> str:
+def _summary(tried: Sequence[TriedChange]) -> str:
     best = next((a for a in tried if a.helps and a.what == "step"), None)
     if best is None:
         return "nothing makes the step clearly faster"
     return f"the step is {best.faster:.2f}x as fast with {neutral(best.setting or best.name, 60)}"
 
 
-def _gain(attempt: Attempt) -> str:
+def _gain(attempt: TriedChange) -> str:
     if not attempt.clear:
         return f"unclear (±{attempt.noise:.0%})" if BUSY < attempt.noise < 10 else "no clear change"
     if attempt.gain <= -1:
@@ -84,7 +84,7 @@ def _gain(attempt: Attempt) -> str:
     return f"{abs(attempt.gain):.0%} {'less' if attempt.gain > 0 else 'more'} time"
 
 
-def _remarks(attempt: Attempt) -> list[str]:
+def _remarks(attempt: TriedChange) -> list[str]:
     found = []
     if attempt.what == "evaluation":
         found.append("measured on an evaluation forward")
@@ -109,7 +109,7 @@ def _break(one: Break) -> str:
     return f"{where}{neutral(one.reason, 120)}{code}"
 
 
-def _draw_reason(screen: Screen, reason: str, alike: Sequence[Attempt]) -> None:
+def _draw_reason(screen: Screen, reason: str, alike: Sequence[TriedChange]) -> None:
     mark = screen.glyphs.dash.ljust(len(screen.glyphs.good))
     names = ", ".join(neutral(a.setting or a.name, 60).rstrip(":") for a in alike)
     before = f"{names}: not tested: " if names else "nothing could be tested: "

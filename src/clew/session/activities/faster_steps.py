@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.snapshot.subject import Subject
     from clew.records.facts.fact import TypedFact
-    from clew.records.tried_changes import Attempt, BatchSizes
+    from clew.records.tried_changes import BatchSizes, TriedChange
     from clew.render.stderr_messages import ProgressLine
     from clew.session.run_options import ProfileOptions
     from clew.session.session import Session
@@ -44,7 +44,7 @@ class FasterSteps(Activity):
         self._watcher = watcher
         self._options = options
         self._capture = watch_first_steps(watcher, guard, BATCHES)
-        self.attempts: list[Attempt] = []
+        self.attempts: list[TriedChange] = []
         self.sizes: BatchSizes | None = None
 
     def close(self) -> None:

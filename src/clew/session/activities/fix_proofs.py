@@ -6,7 +6,7 @@ from collections.abc import Collection
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from clew.records.facts.run_facts import TrialsFact
+from clew.records.facts.run_facts import ProofTimeFact
 from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import watch_first_steps
 
@@ -55,4 +55,4 @@ def prove_findings(
     began = perf_counter()
     prove_fixes(names, subject, session.writer, step, seconds)
     if names:
-        TrialsFact(round(perf_counter() - began, 3)).write(session.writer, step)
+        ProofTimeFact(round(perf_counter() - began, 3)).write(session.writer, step)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from clew.labs.profiler.step_experiments import compiled_step, faster_experiments
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
-from clew.records.tried_changes import COMPILE, Attempt
+from clew.records.tried_changes import COMPILE, TriedChange
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def without_inductor(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(faster_experiments, "changes", lambda *_, **__: [])
 
 
-def compiled(subject: Subject, **options: Any) -> Attempt:
+def compiled(subject: Subject, **options: Any) -> TriedChange:
     options = {"now": Counting().now, "time_limit": 1e6, "threads": False, **options}
     [found] = faster_experiments.try_faster(subject, lambda *_: None, **options)
     assert found.name == COMPILE

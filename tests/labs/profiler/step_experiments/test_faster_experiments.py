@@ -22,7 +22,7 @@ from clew.records.tried_changes import (
     FUSED,
     NO_GRADIENTS,
     SET_TO_NONE,
-    Attempt,
+    TriedChange,
 )
 
 CLOCK = Ticks()
@@ -34,7 +34,7 @@ def nothing_compiled(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compiled_step, "impossible", lambda: "not here")
 
 
-def tried(subject: Subject, **options: Any) -> dict[str, Attempt]:
+def tried(subject: Subject, **options: Any) -> dict[str, TriedChange]:
     """With a clock of the test's own, so that nothing takes long and nothing depends on the machine."""
     facts: list[dict[str, Any]] = []
     options = {"now": Counting().now, "time_limit": 1e6, "threads": False, **options}
@@ -42,7 +42,7 @@ def tried(subject: Subject, **options: Any) -> dict[str, Attempt]:
         subject, lambda fact: facts.append({"kind": fact.fact_kind, **fact.to_json()}), **options
     )
     assert [f["kind"] for f in facts] == ["attempt"] * len(found)
-    read = [Attempt.from_json(json.loads(json.dumps(fact))) for fact in facts]
+    read = [TriedChange.from_json(json.loads(json.dumps(fact))) for fact in facts]
     assert read == found, "what is recorded is what was found"
     return {a.name: a for a in found}
 

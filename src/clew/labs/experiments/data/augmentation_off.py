@@ -25,7 +25,7 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.measure.rng import seed_all
-from clew.records.facts.data_experiment_facts import AugmentationTrial, ExcessiveAugmentationFact
+from clew.records.facts.data_experiment_facts import AugmentationComparison, ExcessiveAugmentationFact
 from clew.records.facts.experiment_facts import SourceLine
 
 SEEDS = (11, 12, 13)  # under which a transform must differ from itself to be random
@@ -135,8 +135,8 @@ class _Arm:
         return fmean(self.losses[-max(1, len(self.losses) // 5) :])
 
 
-def _summed(off: _Arm, on: _Arm) -> AugmentationTrial:
-    return AugmentationTrial(on.start, off.held, off.end, on.held, on.end, len(on.losses))
+def _summed(off: _Arm, on: _Arm) -> AugmentationComparison:
+    return AugmentationComparison(on.start, off.held, off.end, on.held, on.end, len(on.losses))
 
 
 def _read(origin: DatasetSource, order: Sequence[int], version: int, clock: Clock) -> tuple[list[Any], Any]:

@@ -19,7 +19,7 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 from clew.records.facts.experiment_facts import SourceLine
-from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact, OverfitAttempt
+from clew.records.facts.learning_experiment_facts import CannotOverfitBatchFact, OverfitTraining
 
 # As the program trains, then with everything that disturbs training off, then at other rates; Adam last,
 # so that a poor optimizer is not taken for a network that can't learn.
@@ -50,7 +50,7 @@ class OverfitBatch(Experiment):
             start, spread = _noise(measured(snapshot, batch, seed).loss for seed in range(3))
             dropouts(snapshot, batch)
         must_be_finite(start)
-        tried: list[tuple[OverfitAttempt, list[float]]] = []
+        tried: list[tuple[OverfitTraining, list[float]]] = []
         for number, setting in enumerate(PLAN):
             clock.tick(number / len(PLAN))
             tried.append(self._attempt(subject, batch, setting, start, clock))
@@ -69,14 +69,14 @@ class OverfitBatch(Experiment):
 
     def _attempt(
         self, subject: Subject, batch: StepBatch, setting: TrainingSetting, start: float, clock: Clock
-    ) -> tuple[OverfitAttempt, list[float]]:
+    ) -> tuple[OverfitTraining, list[float]]:
         """One of the trainings, and its losses."""
         first, last, losses = train_until(
             subject, batch, self.steps, setting, clock, lambda first: self._low(first, start)
         )
         where = LossRange.between(first, last)
         end = min(last.loss, losses[-1]) if math.isfinite(last.loss) else math.inf
-        attempt = OverfitAttempt(
+        attempt = OverfitTraining(
             how=setting.named(subject),
             calm=not setting.noise,
             own=not setting.optimizer,
@@ -97,7 +97,7 @@ class OverfitBatch(Experiment):
         reference = start if known.constant is None else min(start, known.constant)
         return known.floor + self.enough * max(reference - known.floor, 0.0)
 
-    def _learned(self, attempt: OverfitAttempt, start: float, spread: float) -> bool:
+    def _learned(self, attempt: OverfitTraining, start: float, spread: float) -> bool:
         """Whether no further attempt is needed."""
         left = attempt.remaining
         if left is None:

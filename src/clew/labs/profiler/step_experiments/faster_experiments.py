@@ -1,7 +1,7 @@
 """`--try`: times the user's step against the step with one change, alternating, on a snapshot.
 
 Each change that makes sense for the program is timed in rounds (see `step_runner.py`), its results
-are compared with the program's (`same_results.py`), and both become an `Attempt`. The cheapest
+are compared with the program's (`same_results.py`), and both become a `TriedChange`. The cheapest
 come first, within one time limit; a failure is a result too, in one line.
 """
 
@@ -42,8 +42,8 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.model_calls import in_mode
-from clew.records.facts.document_facts import AttemptFact
-from clew.records.tried_changes import COMPILE, NO_GRADIENTS, Attempt
+from clew.records.facts.document_facts import TriedChangeFact
+from clew.records.tried_changes import COMPILE, NO_GRADIENTS, TriedChange
 
 FOR_COMPILING = 0.4  # share of the time reserved for torch.compile, which comes last and takes longest
 HOPELESS = 4.0  # times slower in each of a few steps: not timed further
@@ -61,7 +61,7 @@ def try_faster(
     evaluation: bool = False,
     threads: bool = True,
     now: Callable[[], float] = perf_counter,
-) -> list[Attempt]:
+) -> list[TriedChange]:
     """Try all changes that make sense, one after the other; each is recorded as soon as it is done.
 
     `evaluation`: the program was seen evaluating with gradients. `threads` False leaves their number
@@ -73,9 +73,9 @@ def try_faster(
             experiments.prepare(runner)
             experiments.run(list(changes(subject, threads=threads)), evaluation=evaluation)
     except CannotJudge as error:
-        experiments.done(Attempt("", reason=error.reason, rest={"hint": error.hint}))
+        experiments.done(TriedChange("", reason=error.reason, rest={"hint": error.hint}))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
-        experiments.done(Attempt("", reason=f"running your step again failed: {error_line(error)}"))
+        experiments.done(TriedChange("", reason=f"running your step again failed: {error_line(error)}"))
     return experiments.attempts
 
 
@@ -93,7 +93,7 @@ class _Experiments:
     limit: float  # seconds in all
     until: float
     now: Callable[[], float]
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[TriedChange] = field(default_factory=list)
     _kept: float = 0.0  # seconds reserved for later
 
     def prepare(self, runner: StepRunner) -> None:
@@ -118,28 +118,28 @@ class _Experiments:
         if compile_too:
             self._one(COMPILE, "model = torch.compile(model)", self._compiled)
 
-    def _one(self, name: str, setting: str, experiment: Callable[[], Attempt]) -> None:
+    def _one(self, name: str, setting: str, experiment: Callable[[], TriedChange]) -> None:
         self._report(setting, len(self.attempts), self._count)
         needed = LEAST_ROUNDS * 2 * self._per_half() + COMPARING * self._seconds
         self._kept = 0.0 if name == COMPILE else self._reserve
         if needed > self._left:
-            found = Attempt(name, reason=self._no_time(needed))
+            found = TriedChange(name, reason=self._no_time(needed))
         else:
             try:
                 found = experiment()
             except CannotJudge as error:
-                found = Attempt(name, reason=error.reason)
+                found = TriedChange(name, reason=error.reason)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a failure is the result
-                found = Attempt(name, reason=error_line(error))
+                found = TriedChange(name, reason=error_line(error))
         self.done(replace(found, name=name, setting=setting))
 
-    def done(self, attempt: Attempt) -> None:
+    def done(self, attempt: TriedChange) -> None:
         self.attempts.append(attempt)
-        self.record(AttemptFact(attempt))
+        self.record(TriedChangeFact(attempt))
 
     # -- the kinds of experiments --
 
-    def _changed(self, change: StepChange) -> Attempt:
+    def _changed(self, change: StepChange) -> TriedChange:
         variant = change.variant(self._own)
         hopeless = self._far_slower(variant)
         if hopeless is not None:
@@ -153,11 +153,11 @@ class _Experiments:
             rest={**change.rest, **self._note()},
         )
 
-    def _evaluation(self) -> Attempt:
+    def _evaluation(self) -> TriedChange:
         before, after = evaluation_halves(self._runner, self.now)
         return replace(self._timed(before, after), what="evaluation")
 
-    def _compiled(self) -> Attempt:
+    def _compiled(self) -> TriedChange:
         reason = compiled_step.impossible()
         if reason:
             raise CannotJudge(reason)
@@ -167,7 +167,7 @@ class _Experiments:
             breaks, ops = compiled_step.find_graph_breaks(self._runner, calls)
             if ops * compiled_step.SECONDS_OF_OP > self._left:
                 reason = self._no_time(ops * compiled_step.SECONDS_OF_OP)
-                return Attempt(COMPILE, breaks=tuple(breaks), reason=reason)
+                return TriedChange(COMPILE, breaks=tuple(breaks), reason=reason)
             variant = compiled_step.CompiledModels(models).variant(self._own)
             once = self._warm_up(variant)
             found = self._timed(self._half(self._own), self._half(variant))
@@ -201,7 +201,7 @@ class _Experiments:
 
     # -- timing --
 
-    def _far_slower(self, variant: StepVariant) -> Attempt | None:
+    def _far_slower(self, variant: StepVariant) -> TriedChange | None:
         """Bfloat16 on a CPU without it takes twenty times as long: rounds of that are pointless."""
         fastest = float("inf")
         for _ in range(3):
@@ -209,9 +209,9 @@ class _Experiments:
             if fastest < HOPELESS * self._seconds:
                 return None
         gain = 1.0 - fastest / self._seconds
-        return Attempt("", before=self._seconds, after=fastest, gain=gain, clear=True, rounds=1)
+        return TriedChange("", before=self._seconds, after=fastest, gain=gain, clear=True, rounds=1)
 
-    def _timed(self, before: Half, after: Half) -> Attempt:
+    def _timed(self, before: Half, after: Half) -> TriedChange:
         number = len(self.attempts)
         share = self._left / max(self._count - number - (self._kept > 0), 1)
         until = self.now() + share
@@ -220,7 +220,7 @@ class _Experiments:
             self._report(self._name, number, self._count, min(rounds / (LEAST_ROUNDS + 2), 1.0))
             return rounds < LEAST_ROUNDS or self.now() < until
 
-        return attempt_of(in_turn(before, after, self._steps, go_on=go_on))
+        return change_of(in_turn(before, after, self._steps, go_on=go_on))
 
     def _half(self, variant: StepVariant) -> Half:
         warm = self._seconds < SLOW
@@ -247,9 +247,9 @@ class _Experiments:
             self.progress(number, count, name, done)
 
 
-def attempt_of(pairs: Pairs) -> Attempt:
+def change_of(pairs: Pairs) -> TriedChange:
     """The numbers of an attempt."""
-    return Attempt(
+    return TriedChange(
         "",
         before=statistics.median(pairs.before),
         after=statistics.median(pairs.after),
