@@ -1,4 +1,4 @@
-"""How checks write lists, counts, shapes, and what is still missing."""
+"""How checks write lists, counts, shapes, code, and what is still missing."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ def too_few(found: int, needed: int, what: str) -> str | None:
 def shaped(shape: Sequence[int]) -> str:
     """`(32,)`, as Python prints a tuple"""
     return str(tuple(shape))
+
+
+def in_code(path: str, owner: str = "model") -> str:
+    """A module or parameter as code reads it: `model.layers[2].weight`."""
+    parts = path.split(".") if path else []
+    if not all(part.isdigit() or part.isidentifier() for part in parts):
+        return f"{owner}.get_submodule({path!r})"
+    return owner + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in parts)

@@ -43,7 +43,7 @@ from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_holders import shape_of
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
-from clew.checks.wording import listed, too_few
+from clew.checks.wording import in_code, listed, too_few
 from clew.records import signals
 from clew.records.facts.learning_experiment_facts import PoorInitialisationFact
 from clew.records.facts.model_facts import InitialWeightsFact, ParametersFact
@@ -173,7 +173,7 @@ class PoorInitialisation(Check):
             message=f"the initial weights of {path or 'the model'} are {what}: on a snapshot, "
             f"{found.steps} steps end at a loss of {median(ends):.3g}, but from default initial weights "
             f"at {median(fresh):.3g}",
-            fix=f"nn.init.kaiming_normal_(model.{path}.weight)"
+            fix=f"nn.init.kaiming_normal_({in_code(path)}.weight)"
             if path
             else "nn.init.kaiming_normal_(weight)",
             site=Site(module=path, param="weight"),
@@ -213,7 +213,7 @@ class PoorInitialisation(Check):
                 yield self.finding(
                     Severity.WARNING,
                     message=f"the weights of {run.name(site)} {what}",
-                    fix=f"nn.init.kaiming_normal_(model.{site.module}.{site.param})  # not a constant",
+                    fix=f"nn.init.kaiming_normal_({in_code(site.module)}.{site.param})  # not a constant",
                     site=site,
                     step=0,
                     evidence=Evidence("the rows of the weight are identical"),
@@ -228,7 +228,7 @@ class PoorInitialisation(Check):
             Severity.ERROR,
             message=f"the weights of {run.name(site)} {what} and stay the same: "
             "its units can never become different",
-            fix=f"nn.init.kaiming_normal_(model.{site.module}.{site.param})  # not a constant",
+            fix=f"nn.init.kaiming_normal_({in_code(site.module)}.{site.param})  # not a constant",
             site=site,
             step=0,
             evidence=[*evidence, Evidence(f"compared after {run.steps} steps: the rows are identical")],
@@ -243,7 +243,7 @@ class PoorInitialisation(Check):
             Severity.WARNING,
             message=f"the initial weights of {run.name(worst.site)} are {what}; the weights' root mean "
             f"square is {rms:.2g}, where {usual:.2g} is usual for a fan-in of {worst.fan_in}",
-            fix=f"nn.init.kaiming_normal_(model.{path}.{worst.site.param})",
+            fix=f"nn.init.kaiming_normal_({in_code(path)}.{worst.site.param})",
             site=worst.site,
             step=0,
             evidence=Evidence(

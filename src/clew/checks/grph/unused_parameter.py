@@ -30,7 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import graphs
 from clew.checks.evidence.parameter_holders import holders, never_trained
 from clew.checks.run_view import RunView
-from clew.checks.wording import listed, too_few
+from clew.checks.wording import in_code, listed, too_few
 from clew.records.facts.model_facts import GraphFact, ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -76,7 +76,7 @@ class UnusedParameter(Check):
         return self.finding(
             Severity.WARNING if clear else Severity.ADVICE,
             message=f"{run.name(site)} is {'not' if graph.forward_only else 'never'} used: {why}",
-            fix=f"x = self.{module}(x)  # in forward; or remove the layer"
+            fix=f"x = {in_code(module, 'self')}(x)  # in forward; or remove the layer"
             if module and whole
             else "use it in forward, or remove it",
             site=site,

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
-from clew.checks.wording import listed
+from clew.checks.wording import in_code, listed
 from clew.records.facts.model_facts import ParametersFact, StateLoadedFact, UntiedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -64,7 +64,7 @@ class WeightsUntied(Check):
             message=f"{second} is no longer tied: it {how}"
             if fact.how != "copied"
             else f"{second} {how}: they are equal at first, but not tied",
-            fix=f"model.{second} = model.{first}  # last, after every replacement",
+            fix=f"{in_code(second)} = {in_code(first)}  # last, after every replacement",
             site=Site(module=module, param=param, root=fact.root, file=fact.file, line=fact.line),
             step=fact.step,
             evidence=Evidence(f"{first} and {second} are two parameters of the same shape"),

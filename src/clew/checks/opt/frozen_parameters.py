@@ -33,7 +33,7 @@ from clew.checks.evidence.parameter_holders import holders
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
-from clew.checks.wording import listed
+from clew.checks.wording import in_code, listed
 from clew.records import signals
 from clew.records.facts.model_facts import ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -69,7 +69,7 @@ class FrozenParameters(Check):
             Severity.WARNING,
             message=f"{run.module_name(site)} is frozen with its random initial weights: requires_grad is "
             f"False, and nothing was loaded into {'it' if len(items) == 1 else 'them'}",
-            fix=f"{_attribute(module)}.requires_grad_(True)  # before you create the optimizer",
+            fix=f"{in_code(module)}.requires_grad_(True)  # before you create the optimizer",
             site=site,
             step=_since(run, known, items),
             evidence=Evidence(f"still look freshly initialised: {listed([p.name for p in items], 8)}"),
@@ -122,7 +122,3 @@ def _since(run: RunView, known: ParametersFact, items: list[ParameterRow]) -> in
     own = [fact for fact in run.known(ParametersFact) if fact.root == known.root]
     free = [n for n, fact in enumerate(own) if any(p.requires_grad for p in fact.items if p.name in names)]
     return own[free[-1] + 1].step if free and free[-1] + 1 < len(own) else 0
-
-
-def _attribute(module: str) -> str:
-    return f"model.{module}" if module.replace(".", "").isidentifier() else f"model.get_submodule({module!r})"

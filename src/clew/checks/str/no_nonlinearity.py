@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import pairs
 from clew.checks.run_view import RunView
-from clew.checks.wording import listed
+from clew.checks.wording import in_code, listed
 from clew.records.facts.model_facts import LayerPair, StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -59,7 +59,9 @@ class NoNonlinearity(Check):
             Severity.WARNING,
             message=f"there is no activation function between {run.name(first)} and {run.name(then)}"
             f"{between}: the two layers can do no more than one",
-            fix=f"x = torch.relu(self.{pair.first}(x))  # before {run.name(then)}; or nn.ReLU() between them",
+            fix=f"nn.ReLU() between {run.name(first)} and {run.name(then)}"
+            if pair.first.rpartition(".")[2].isdigit()  # in a Sequential, as a rule
+            else f"x = torch.relu({in_code(pair.first, 'self')}(x))  # before {run.name(then)}",
             site=first,
             step=0,
             evidence=Evidence(
