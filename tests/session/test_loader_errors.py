@@ -30,6 +30,20 @@ def brighter(x):
 
 ASLEEP = __file__ + ".asleep"
 
+if kind == "killed in transfer":  # what torch raises if it does not see yet that the worker has ended
+    from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter as Batches
+
+    get = Batches._try_get_data
+
+    def cut_off(batches, *args, **kwargs):
+        try:
+            return get(batches, *args, **kwargs)
+        except RuntimeError:
+            raise ConnectionResetError(104, "Connection reset by peer") from None
+
+    Batches._try_get_data = cut_off
+    torch.utils.data._utils.signal_handling._set_SIGCHLD_handler = lambda: None
+
 
 class Pictures(Dataset):
     def __init__(self):
@@ -128,6 +142,14 @@ def test_a_sample_that_kills_its_worker_is_found_in_another_process(tmp_path):
     assert "a loader's worker died" in said
     assert "index 37 of train_loader" in said
     assert "SIGKILL" in said
+
+
+def test_a_worker_that_dies_while_it_sends_a_batch_is_found_too(tmp_path):
+    result = ended(tmp_path, "killed in transfer", 2)
+    assert "ConnectionResetError" in result.err
+    said = told(result.err)
+    assert "a loader's worker died" in said
+    assert "index 37 of train_loader" in said
 
 
 def test_a_worker_that_dies_while_the_loop_is_elsewhere_is_found_too(tmp_path):

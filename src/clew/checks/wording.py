@@ -22,7 +22,7 @@ def shaped(shape: Sequence[int]) -> str:
     return str(tuple(shape))
 
 
-def in_code(path: str, owner: str = "model") -> str:
+def in_code(path: str | None, owner: str = "model") -> str:
     """A module or parameter as code reads it: `model.layers[2].weight`."""
     parts = path.split(".") if path else []
     if not all(part.isdigit() or part.isidentifier() for part in parts):

@@ -17,6 +17,7 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from multiprocessing.connection import wait
 from time import perf_counter
 from traceback import walk_tb
 from types import TracebackType
@@ -38,6 +39,7 @@ from clew.records.sample_views import Failure, ValueView
 ALIVE = 0  # exit code of a child that could read everything
 
 SECONDS = 20.0  # for reading samples again
+LAST_MOMENT = 2.0  # seconds in which a worker that closed its sockets must have ended
 REREADS = 8  # of the whole batch, each with another seed
 MOST_DETAILS = 8
 WORKER = re.compile(r"Caught (\w+) in DataLoader worker process (\d+)")
@@ -48,11 +50,10 @@ NOT_PICKLED = ("pickle", "Can't get local object", "Can't get attribute", "canno
 def find_failing_sample(error: BaseException, indices: Indices) -> Failure | None:
     """The cause of an uncaught exception, if it came from a DataLoader. Runs the user's dataset."""
     message = f"{error} {error.__cause__ or ''}"
-    killed = KILLED.search(message)
-    if killed is not None:
-        pids = {int(pid) for pid in re.findall(r"\d+", killed.group(1))}
-        return _killed(error, indices.crew_of(pids), pids, message)
     iterator = _iterator_in(error.__traceback__)
+    pids = _pids_in(message) or _dead_workers(error, iterator)
+    if pids:
+        return _killed(error, indices.crew_of(pids), pids, message)
     if iterator is None:
         return None
     loader = _loader_of(id(iterator._dataset), id(iterator._index_sampler), error.__traceback__)
@@ -68,6 +69,23 @@ def find_failing_sample(error: BaseException, indices: Indices) -> Failure | Non
     ):
         return _unpicklable(readable, message)
     return _in_this_process(readable, iterator, indices, error)
+
+
+def _pids_in(message: str) -> set[int]:
+    """The workers that torch reports as dead."""
+    killed = KILLED.search(message)
+    return {int(pid) for pid in re.findall(r"\d+", killed.group(1))} if killed is not None else set()
+
+
+def _dead_workers(error: BaseException, iterator: Any) -> set[int]:
+    """The workers that died, where torch reports only that it could not fetch a batch from one of them.
+
+    A process that is killed closes its sockets a moment before others can see that it has ended.
+    """
+    if not isinstance(error, (OSError, EOFError)) or not isinstance(iterator, _MultiProcessingDataLoaderIter):
+        return set()
+    wait([worker.sentinel for worker in iterator._workers], timeout=LAST_MOMENT)
+    return {worker.pid or 0 for worker in iterator._workers if worker.exitcode}
 
 
 def _iterator_in(traceback: TracebackType | None) -> Any:
