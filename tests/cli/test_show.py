@@ -116,7 +116,7 @@ def test_a_fault_is_listed_beneath_the_table_and_in_json_unless_it_is_ignored(
     model = ["straight.py:Straight", "--input", "3,4"]
     drawn = shown(capsys, *model)
     assert "no-nonlinearity  warning" in drawn
-    assert "fix: x = torch.relu" in drawn
+    assert "fix: add nn.ReLU() between them" in drawn
     found = json.loads(shown(capsys, *model, "--json"))
     assert [f["check"] for f in found["findings"]] == ["no-nonlinearity"]
     assert found["not_judged"] == []

@@ -159,7 +159,7 @@ def test_a_check_is_left_out_where_asked() -> None:
 def test_findings_are_drawn_beneath_the_table_and_stand_in_the_json() -> None:
     summary = clew.summary(nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4)), (3, 6))
     assert "no-nonlinearity  warning" in str(summary)
-    assert "fix: x = torch.relu" in str(summary)
+    assert "fix: add nn.ReLU() between them" in str(summary)
     (finding,) = summary.to_json()["findings"]
     assert finding == summary.findings[0].to_json()
     assert summary.to_json()["not_judged"] == []

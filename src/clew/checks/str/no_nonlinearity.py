@@ -59,7 +59,7 @@ class NoNonlinearity(Check):
             Severity.WARNING,
             message=f"there is no activation function between {run.name(first)} and {run.name(then)}"
             f"{between}: the two layers can do no more than one",
-            fix=f"nn.ReLU() between {run.name(first)} and {run.name(then)}"
+            fix="add nn.ReLU() between them"
             if pair.first.rpartition(".")[2].isdigit()  # in a Sequential, as a rule
             else f"x = torch.relu({in_code(pair.first, 'self')}(x))  # before {run.name(then)}",
             site=first,
