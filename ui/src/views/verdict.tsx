@@ -44,7 +44,7 @@ function Headline({ run }: { run: RunDetail }) {
       <p class="soft">
         {words[state] ?? state} after {plural(steps ?? 0, "step")}
         {duration !== null && ` in ${seconds(duration)}`}
-        {run.verdict && `; ${plural(run.verdict.run.checks, "check")}`}
+        {run.verdict && `; ${plural(run.verdict.run.checks - run.verdict.not_judged.length, "check")} ran`}
         {run.verdict_state === "pending" && run.verdict_steps !== null && ` at step ${whole(run.verdict_steps)}, checking again…`}
       </p>
       {error && <p class="error-text">{error}</p>}
