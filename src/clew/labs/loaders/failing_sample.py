@@ -84,6 +84,8 @@ def _dead_workers(error: BaseException, iterator: Any) -> set[int]:
     """
     if not isinstance(error, (OSError, EOFError)) or not isinstance(iterator, _MultiProcessingDataLoaderIter):
         return set()
+    if WORKER.search(str(error)):  # a worker raised it, such as for a missing file, and is alive
+        return set()
     wait([worker.sentinel for worker in iterator._workers], timeout=LAST_MOMENT)
     return {worker.pid or 0 for worker in iterator._workers if worker.exitcode}
 
